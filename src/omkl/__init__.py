@@ -1,0 +1,1 @@
+"""Online multi-kernel learning."""

@@ -1,0 +1,122 @@
+"""The same rounds, compiled: picks the instruction set and lays the state out for C++.
+
+`OMKL_ISA` (baseline, avx2, avx512) overrides the choice; the best that the machine runs is the default.
+"""
+
+import functools
+import os
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+from omkl.arrays import LANES, Matrix, Vector, padded, padded_copy
+from omkl.engine import _native
+from omkl.engine._native import first_not_finite, supported
+from omkl.kernels import Cauchy, Gaussian, Kernel, Laplacian, Matern
+
+__all__ = ["Runner", "compile_problem", "first_not_finite", "instruction_set", "runs", "supported"]
+
+_ENGINES: dict[str, type[_native.Engine]] = {
+    "omkr": _native.OmkrEngine,
+    "rfomkr": _native.RfomkrEngine,
+    "raker": _native.RakerEngine,
+    "omkl-gf": _native.OmklGfEngine,
+    "sfg-mkl": _native.SfgMklEngine,
+    "sfg-mkl-r": _native.SfgMklREngine,
+}
+_MATERN_CODE = {0.5: 2, 1.5: 3, 2.5: 4}
+
+
+def instruction_set() -> str:
+    """The instruction set that new learners run on."""
+    return os.environ.get("OMKL_ISA") or supported()[-1]
+
+
+def kernel_code(kernel: Kernel) -> tuple[int, float] | None:
+    """(family, rate) as problem.hpp has them; None for a kernel that C++ does not know."""
+    if type(kernel) is Gaussian:
+        return 0, 1 / (2 * kernel.length_scale**2)
+    if type(kernel) is Laplacian:
+        return 1, 1 / kernel.length_scale
+    if type(kernel) is Matern:
+        return _MATERN_CODE[kernel.nu], kernel.rate
+    if type(kernel) is Cauchy:
+        return 5, 1 / kernel.length_scale
+    return None
+
+
+def runs(learner: str, problem: Any) -> bool:
+    """Whether there is C++ for this problem; OMKR on a user's own kernel has none."""
+    return learner != "omkr" or all(kernel_code(kernel) for kernel in problem.kernels)
+
+
+def compile_problem(learner: str, problem: Any, isa: str | None = None) -> _native.Engine:
+    """The problem as C++ sees it. It may be shared by any number of states and threads."""
+    if learner == "omkr":
+        codes = [kernel_code(kernel) or (0, 0.0) for kernel in problem.kernels]
+        families, rates = [code for code, _ in codes], np.array([rate for _, rate in codes])
+        seen: Any = SimpleNamespace(**problem._asdict(), families=families, rates=rates)
+    else:
+        seen = problem._replace(V=padded_copy(problem.V))
+    return _ENGINES[learner](seen, isa or instruction_set())
+
+
+class Runner:
+    """One state, bound to the engine that runs it. The arrays stay NumPy's."""
+
+    def __init__(self, engine: _native.Engine, state: Any) -> None:
+        self._engine = engine
+        self._kind = type(state)
+        self._grows = hasattr(state, "alpha")
+        if self._grows:
+            self._lay_out_support(state, state.S.shape[1])
+        else:
+            arrays = {name: np.array(a) for name, a in state._asdict().items() if isinstance(a, np.ndarray)}
+            self._bind(state._replace(**(arrays | {"theta": padded_copy(state.theta)})))
+
+    def _bind(self, state: Any) -> None:
+        self._state = state
+        self._memory = self._engine.memory(state)
+        if not self._grows:
+            self.learn = functools.partial(self._engine.learn, self._memory)
+            self.run = functools.partial(self._engine.run, self._memory)
+        self.predict = functools.partial(self._engine.predict, self._memory)
+
+    def _lay_out_support(self, state: Any, capacity: int) -> None:
+        capacity = -(-max(capacity, LANES) // LANES) * LANES
+        n = state.S.shape[1]
+        S, alpha = padded(len(state.S), capacity), padded(len(state.alpha), capacity)
+        S[:, :n], alpha[:, :n] = state.S, state.alpha
+        self._bind(SimpleNamespace(S=S, alpha=alpha, log_w=np.array(state.log_w), n=n, t=state.t))
+
+    def _make_room(self, rows: int) -> None:
+        need = self._memory.n + rows
+        if self._state.S.shape[1] < need:
+            self._lay_out_support(self.state, max(need, 2 * self._memory.n))
+
+    def learn(self, x: Vector, y: float, r: Vector, weight: float) -> int:  # type: ignore[no-redef]
+        self._make_room(1)
+        return self._engine.learn(self._memory, x, y, r, weight)
+
+    def run(self, X: Matrix, y: Vector, r: Vector, weight: Vector | None, out: Vector) -> tuple[int, int]:  # type: ignore[no-redef]
+        self._make_room(len(X))
+        return self._engine.run(self._memory, X, y, r, weight, out)
+
+    def predict_rows(self, X: Matrix, out: Vector) -> None:
+        self._engine.predict_rows(self._memory, X, out)
+
+    @property
+    def t(self) -> int:
+        return self._memory.t
+
+    @property
+    def state(self) -> Any:
+        """The state as the rounds have it, its arrays still those the engine writes to."""
+        if self._grows:
+            n, s = self._memory.n, self._state
+            return self._kind(s.S[:, :n], s.alpha[:, :n], s.log_w, self._memory.t)
+        now: dict[str, int] = {"t": self._memory.t}
+        if hasattr(self._state, "node"):
+            now["node"] = self._memory.node
+        return self._state._replace(**now)

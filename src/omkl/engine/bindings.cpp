@@ -1,0 +1,421 @@
+// The border: Python's Problem and State become views, and one call per chunk of rows runs on them.
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "problem.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace omkl {
+
+namespace baseline {
+extern const Table table;
+}
+#ifdef OMKL_X86
+namespace avx2 {
+extern const Table table;
+}
+namespace avx512 {
+extern const Table table;
+}
+#endif
+
+namespace {
+
+using Vector = nb::ndarray<double, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using Matrix = nb::ndarray<double, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+using ConstVector = nb::ndarray<const double, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using ConstMatrix = nb::ndarray<const double, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+
+std::vector<std::string> supported() {
+  std::vector<std::string> names{"baseline"};
+#ifdef OMKL_X86
+  __builtin_cpu_init();
+  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi2"))
+    names.push_back("avx2");
+  if (names.size() == 2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
+      __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512cd"))
+    names.push_back("avx512");
+#endif
+  return names;
+}
+
+const Table &table(const std::string &isa) {
+  const auto names = supported();
+  bool known = false;
+  for (const auto &name : names) known = known || name == isa;
+  if (!known) {
+    std::string all;
+    for (const auto &name : names) all += (all.empty() ? "" : ", ") + name;
+    throw nb::value_error(("this machine runs the instruction sets " + all + ", got '" + isa + "'").c_str());
+  }
+#ifdef OMKL_X86
+  if (isa == "avx2") return avx2::table;
+  if (isa == "avx512") return avx512::table;
+#endif
+  return baseline::table;
+}
+
+// Keeps what the views point into alive: the Python objects, and lists derived from them once.
+struct Kept {
+  std::vector<nb::object> objects;
+  std::vector<std::shared_ptr<std::vector<int>>> lists;
+
+  template <class Array>
+  auto view(nb::handle owner, const char *name) {
+    nb::object object = owner.attr(name);
+    auto array = nb::cast<Array>(object, false);
+    objects.push_back(object);
+    return array;
+  }
+
+  const int *keep(std::vector<int> list) {
+    lists.push_back(std::make_shared<std::vector<int>>(std::move(list)));
+    return lists.back()->data();
+  }
+};
+
+template <class Enum>
+Enum one_of(nb::handle owner, const char *name, std::initializer_list<const char *> names) {
+  const auto value = nb::cast<std::string>(owner.attr(name));
+  int code = 0;
+  for (const char *candidate : names) {
+    if (value == candidate) return static_cast<Enum>(code);
+    ++code;
+  }
+  throw nb::value_error((std::string(name) + " has no value '" + value + "'").c_str());
+}
+
+int64_t or_none(nb::handle owner, const char *name) {
+  nb::object value = owner.attr(name);
+  return value.is_none() ? -1 : nb::cast<int64_t>(value);
+}
+
+// (..., D) rows that start on a register and are padded with zeros to whole registers.
+double *padded_rows(Kept &kept, nb::handle owner, const char *name, long shape0, long shape1, long D) {
+  auto a = kept.view<nb::ndarray<double, nb::ndim<3>, nb::device::cpu>>(owner, name);
+  const long P = padded(D);
+  if (a.shape(0) != static_cast<size_t>(shape0) || a.shape(1) != static_cast<size_t>(shape1) ||
+      a.shape(2) != static_cast<size_t>(D) || a.stride(2) != 1 || (shape1 > 1 && a.stride(1) != P) ||
+      (shape0 > 1 && a.stride(0) != shape1 * P) || reinterpret_cast<uintptr_t>(a.data()) % 64)
+    throw nb::value_error((std::string(name) + " must be laid out by omkl.arrays.padded").c_str());
+  return a.data();
+}
+
+Frequencies frequencies(Kept &kept, nb::handle problem) {
+  nb::object V = problem.attr("V");
+  auto shape = nb::cast<nb::tuple>(V.attr("shape"));
+  const long N = nb::cast<long>(shape[0]), d = nb::cast<long>(shape[1]), D = nb::cast<long>(shape[2]);
+  return {N, d, D, padded(D), padded_rows(kept, problem, "V", N, d, D), 1 / std::sqrt(static_cast<double>(D))};
+}
+
+Schedule schedule(nb::handle problem) {
+  nb::object s = problem.attr("schedule");
+  return {nb::cast<double>(s.attr("eta")), nb::cast<double>(s.attr("xi")), nb::cast<bool>(s.attr("anytime"))};
+}
+
+Descent descent(nb::handle problem) {
+  nb::object s = problem.attr("descent");
+  return {one_of<Loss>(s, "loss", {"squared", "logistic", "hinge"}), nb::cast<double>(s.attr("lam")),
+          one_of<Stabiliser>(s, "stabiliser", {"none", "aware", "floor", "project"}),
+          nb::cast<double>(s.attr("radius"))};
+}
+
+Graph graph(Kept &kept, nb::handle problem) {
+  nb::object g = problem.attr("graph");
+  auto order = kept.view<nb::ndarray<const int64_t, nb::ndim<2>, nb::c_contig, nb::device::cpu>>(g, "order");
+  auto A = kept.view<nb::ndarray<const bool, nb::ndim<2>, nb::c_contig, nb::device::cpu>>(g, "A");
+  auto cover = kept.view<ConstVector>(g, "cover");
+  const long N = static_cast<long>(A.shape(0));
+  const auto *a = reinterpret_cast<const uint8_t *>(A.data());
+  std::vector<int> out_start{0}, out_list, in_start{0}, in_list;
+  for (long i = 0; i < N; ++i) {
+    for (long j = 0; j < N; ++j) {
+      if (a[i * N + j]) out_list.push_back(static_cast<int>(j));
+      if (a[j * N + i]) in_list.push_back(static_cast<int>(j));
+    }
+    out_start.push_back(static_cast<int>(out_list.size()));
+    in_start.push_back(static_cast<int>(in_list.size()));
+  }
+  return {N,
+          order.data(),
+          a,
+          cover.data(),
+          kept.keep(std::move(out_start)),
+          kept.keep(std::move(out_list)),
+          kept.keep(std::move(in_start)),
+          kept.keep(std::move(in_list))};
+}
+
+double *vector(Kept &kept, nb::handle state, const char *name, long N) {
+  auto a = kept.view<Vector>(state, name);
+  if (a.shape(0) != static_cast<size_t>(N))
+    throw nb::value_error((std::string(name) + " must have " + std::to_string(N) + " entries").c_str());
+  return a.data();
+}
+
+Commit commit(nb::handle problem) { return one_of<Commit>(problem, "commit", {"never", "argmax", "first"}); }
+int64_t node(nb::handle state) { return nb::cast<int64_t>(state.attr("node")); }
+int64_t rounds(nb::handle state) { return nb::cast<int64_t>(state.attr("t")); }
+
+void build(Raker::Problem &p, Kept &kept, nb::handle o) { p = {frequencies(kept, o), descent(o), schedule(o)}; }
+void build(Rfomkr::Problem &p, Kept &kept, nb::handle o) { p = {frequencies(kept, o), schedule(o)}; }
+void build(OmklGf::Problem &p, Kept &kept, nb::handle o) {
+  p = {frequencies(kept, o), descent(o), schedule(o), nb::cast<long>(o.attr("M")), or_none(o, "freeze_after"),
+       nb::cast<bool>(o.attr("weighted"))};
+}
+void build(SfgMkl::Problem &p, Kept &kept, nb::handle o) {
+  p = {frequencies(kept, o), graph(kept, o), descent(o),
+       schedule(o),          commit(o),      nb::cast<int64_t>(o.attr("commit_after"))};
+}
+void build(SfgMklR::Problem &p, Kept &kept, nb::handle o) {
+  nb::object beta = o.attr("beta");
+  p = {frequencies(kept, o), graph(kept, o), descent(o), schedule(o), commit(o),
+       nb::cast<int64_t>(o.attr("commit_after")), beta.is_none() ? -1 : nb::cast<double>(beta)};
+}
+// Its kernels come as codes and rates: `o` has `families` and `rates` beside the fields of rounds/omkr.py.
+void build(Omkr::Problem &p, Kept &kept, nb::handle o) {
+  auto families = nb::cast<std::vector<int>>(o.attr("families"));
+  auto rates = kept.view<ConstVector>(o, "rates");
+  bool any_l2 = false, any_l1 = false;
+  for (int code : families) {
+    const auto family = static_cast<Family>(code);
+    any_l2 = any_l2 || family == Family::matern12 || family == Family::matern32 || family == Family::matern52;
+    any_l1 = any_l1 || family == Family::laplacian;
+  }
+  static_assert(sizeof(Family) == sizeof(int));
+  p = {static_cast<long>(families.size()),
+       nb::cast<long>(o.attr("d")),
+       nullptr,
+       rates.data(),
+       schedule(o),
+       or_none(o, "budget"),
+       any_l2,
+       any_l1};
+  p.family = reinterpret_cast<const Family *>(kept.keep(std::move(families)));
+}
+
+long kernels(const Omkr::Problem &p) { return p.N; }
+long inputs(const Omkr::Problem &p) { return p.d; }
+long lanes(const Omkr::Problem &) { return 0; }
+template <class Problem>
+long kernels(const Problem &p) {
+  return p.V.N;
+}
+template <class Problem>
+long inputs(const Problem &p) {
+  return p.V.d;
+}
+template <class Problem>
+long lanes(const Problem &p) {
+  return p.V.P;
+}
+
+template <class Problem>
+double *theta(const Problem &p, Kept &kept, nb::handle o) {
+  return padded_rows(kept, o, "theta", p.V.N, 2, p.V.D);
+}
+template <class Problem>
+void bind_state(Raker::State &s, const Problem &p, Kept &kept, nb::handle o) {
+  s = {theta(p, kept, o), vector(kept, o, "log_w", p.V.N), rounds(o)};
+}
+void bind_state(OmklGf::State &s, const OmklGf::Problem &p, Kept &kept, nb::handle o) {
+  auto chosen = kept.view<nb::ndarray<bool, nb::ndim<1>, nb::c_contig, nb::device::cpu>>(o, "chosen");
+  s = {theta(p, kept, o), vector(kept, o, "log_w", p.V.N), reinterpret_cast<uint8_t *>(chosen.data()),
+       vector(kept, o, "q", p.V.N), rounds(o)};
+}
+void bind_state(SfgMkl::State &s, const SfgMkl::Problem &p, Kept &kept, nb::handle o) {
+  s = {theta(p, kept, o), vector(kept, o, "log_w", p.V.N), vector(kept, o, "log_u", p.V.N), node(o), rounds(o)};
+}
+void bind_state(SfgMklR::State &s, const SfgMklR::Problem &p, Kept &kept, nb::handle o) {
+  auto d = kept.view<nb::ndarray<int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>>(o, "d");
+  s = {theta(p, kept, o), vector(kept, o, "log_w", p.V.N), vector(kept, o, "log_u", p.V.N), d.data(), node(o),
+       rounds(o)};
+}
+// S and alpha come with room to grow; `n` says how many columns are support points.
+void bind_state(Omkr::State &s, const Omkr::Problem &p, Kept &kept, nb::handle o) {
+  auto S = kept.view<Matrix>(o, "S");
+  auto alpha = kept.view<Matrix>(o, "alpha");
+  const auto capacity = static_cast<int64_t>(S.shape(1));
+  if (capacity % LANES || alpha.shape(1) != S.shape(1) || reinterpret_cast<uintptr_t>(S.data()) % 64 ||
+      reinterpret_cast<uintptr_t>(alpha.data()) % 64)
+    throw nb::value_error("S and alpha must have one capacity, whole registers of it");
+  s = {S.data(), alpha.data(), vector(kept, o, "log_w", p.N), capacity, nb::cast<int64_t>(o.attr("n")), rounds(o)};
+}
+
+template <class State>
+int64_t node_of(const State &) {
+  return 0;
+}
+int64_t node_of(const SfgMkl::State &s) { return s.node; }
+int64_t node_of(const SfgMklR::State &s) { return s.node; }
+template <class State>
+int64_t support_of(const State &) {
+  return 0;
+}
+int64_t support_of(const Omkr::State &s) { return s.n; }
+
+// One block of aligned doubles per thread, grown when a larger problem comes by.
+Scratch scratch(long N, long P) {
+  thread_local std::vector<double> memory;
+  const long Np = padded(N);
+  const size_t size = static_cast<size_t>(N * 2 * P + 6 * Np + 3 * BLOCK + LANES);
+  if (memory.size() < size) memory.resize(size);
+  auto address = reinterpret_cast<uintptr_t>(memory.data());
+  double *a = memory.data() + (64 - address % 64) % 64 / 8;
+  Scratch s{};
+  s.z = a, a += N * 2 * P;
+  s.f = a, a += Np;
+  s.norm = a, a += Np;
+  s.p = a, a += Np;
+  s.work = a, a += Np;
+  s.distance = a, a += 3 * BLOCK;
+  s.heard = reinterpret_cast<int *>(a), a += Np;
+  s.lead = reinterpret_cast<uint8_t *>(a);
+  return s;
+}
+
+struct AnyMemory {};
+struct AnyEngine {};
+
+template <class Algorithm>
+struct Memory : AnyMemory {
+  typename Algorithm::State state;
+  Kept kept;
+};
+
+template <class Algorithm>
+struct Engine : AnyEngine {
+  typename Algorithm::Problem problem;
+  Kept kept;
+  const Loop<Algorithm> *loop;
+
+  Scratch room() const { return scratch(kernels(problem), lanes(problem)); }
+
+  void want_inputs(size_t d) const {
+    if (d != static_cast<size_t>(inputs(problem)))
+      throw nb::value_error(("x must have " + std::to_string(inputs(problem)) + " values, got " + std::to_string(d) +
+                             "; the learner was made for that many features")
+                                .c_str());
+  }
+
+  double predict(const Memory<Algorithm> &memory, ConstVector x) const {
+    want_inputs(x.shape(0));
+    Scratch s = room();
+    return loop->predict(problem, memory.state, s, x.data());
+  }
+
+  void predict_rows(const Memory<Algorithm> &memory, ConstMatrix X, Vector out) const {
+    want_inputs(X.shape(1));
+    if (out.shape(0) != X.shape(0)) throw nb::value_error("X and out must have as many rows");
+    nb::gil_scoped_release release;
+    Scratch s = room();
+    for (size_t i = 0; i < X.shape(0); ++i)
+      out.data()[i] = loop->predict(problem, memory.state, s, X.data() + i * X.shape(1));
+  }
+
+  // Returns how many kernels were heard, negative where the round diverged.
+  long learn(Memory<Algorithm> &memory, ConstVector x, double y, ConstVector r, double weight) const {
+    want_inputs(x.shape(0));
+    double out;
+    Chunk chunk{1, x.data(), &y, r.data(), &weight, &out, 0, 0};
+    Scratch s = room();
+    loop->run(problem, memory.state, s, chunk);
+    return chunk.done ? chunk.heard : -1;
+  }
+
+  // Returns (rows done, kernels heard).
+  std::pair<long, long> run(Memory<Algorithm> &memory, ConstMatrix X, ConstVector y, ConstVector r,
+                            nb::object weight, Vector out) const {
+    want_inputs(X.shape(1));
+    const size_t rows = X.shape(0);
+    if (y.shape(0) != rows || out.shape(0) != rows) throw nb::value_error("X, y and out must have as many rows");
+    const double *w = nullptr;
+    ConstVector weights;
+    if (!weight.is_none()) {
+      weights = nb::cast<ConstVector>(weight);
+      if (weights.shape(0) != rows) throw nb::value_error("X and weight must have as many rows");
+      w = weights.data();
+    }
+    Chunk chunk{static_cast<long>(rows), X.data(), y.data(), r.data(), w, out.data(), 0, 0};
+    {
+      nb::gil_scoped_release release;
+      Scratch s = room();
+      loop->run(problem, memory.state, s, chunk);
+    }
+    return {chunk.done, chunk.heard};
+  }
+};
+
+template <class Algorithm>
+void bind(nb::module_ &m, const std::string &name, Loop<Algorithm> Table::*loop) {
+  using E = Engine<Algorithm>;
+  using M = Memory<Algorithm>;
+  nb::class_<M, AnyMemory>(m, (name + "Memory").c_str())
+      .def_prop_ro("t", [](const M &self) { return self.state.t; })
+      .def_prop_ro("node", [](const M &self) { return node_of(self.state); })
+      .def_prop_ro("n", [](const M &self) { return support_of(self.state); });
+  nb::class_<E, AnyEngine>(m, (name + "Engine").c_str())
+      .def("__init__",
+           [loop](E *self, nb::handle problem, const std::string &isa) {
+             new (self) E{};
+             self->loop = &(table(isa).*loop);
+             build(self->problem, self->kept, problem);
+           },
+           "problem"_a, "isa"_a)
+      .def("memory",
+           [](const E &self, nb::handle state) {
+             M memory{};
+             bind_state(memory.state, self.problem, memory.kept, state);
+             return memory;
+           },
+           "state"_a)
+      .def("predict", &E::predict, "memory"_a, "x"_a)
+      .def("predict_rows", &E::predict_rows, "memory"_a, "X"_a, "out"_a.noconvert())
+      .def("learn", &E::learn, "memory"_a, "x"_a, "y"_a, "r"_a, "weight"_a)
+      .def("run", [](const E &self, M &memory, ConstMatrix X, ConstVector y, ConstVector r, nb::object weight,
+                     Vector out) {
+             auto [done, heard] = self.run(memory, X, y, r, weight, out);
+             return nb::make_tuple(done, heard);
+           },
+           "memory"_a, "X"_a, "y"_a, "r"_a, "weight"_a.none(), "out"_a.noconvert());
+}
+
+// Flat index of the first value that is not finite, or -1.
+long first_not_finite(nb::ndarray<const double, nb::c_contig, nb::device::cpu> a) {
+  const double *v = a.data();
+  const size_t size = a.size();
+  double sum = 0;
+  for (size_t i = 0; i < size; ++i) sum += v[i] * 0;
+  if (sum == 0) return -1;
+  for (size_t i = 0; i < size; ++i)
+    if (!std::isfinite(v[i])) return static_cast<long>(i);
+  return -1;
+}
+
+}  // namespace
+}  // namespace omkl
+
+NB_MODULE(_native, m) {
+  using namespace omkl;
+  m.def("supported", &supported);
+  m.def("first_not_finite", &first_not_finite, "a"_a);
+  nb::class_<AnyMemory>(m, "Memory");
+  nb::class_<AnyEngine>(m, "Engine");
+  bind<Omkr>(m, "Omkr", &Table::omkr);
+  bind<Rfomkr>(m, "Rfomkr", &Table::rfomkr);
+  bind<Raker>(m, "Raker", &Table::raker);
+  bind<OmklGf>(m, "OmklGf", &Table::omkl_gf);
+  bind<SfgMkl>(m, "SfgMkl", &Table::sfg_mkl);
+  bind<SfgMklR>(m, "SfgMklR", &Table::sfg_mkl_r);
+}

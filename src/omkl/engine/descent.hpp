@@ -1,0 +1,51 @@
+// As rounds/schedule.py and rounds/descent.py: rates, and how one kernel's theta moves.
+#pragma once
+#include "losses.hpp"
+
+namespace omkl {
+namespace OMKL_ISA {
+
+constexpr double TOO_FAR = 1e100;
+constexpr double LEAST = 1e-15;
+
+OMKL_INLINE double eta_at(const Schedule &schedule, int64_t t) {
+  return schedule.anytime ? schedule.eta / sqrt(static_cast<double>(t)) : schedule.eta;
+}
+
+OMKL_INLINE double xi_at(const Schedule &schedule, int64_t t) {
+  return schedule.anytime ? lesser(1, schedule.xi / sqrt(static_cast<double>(t))) : schedule.xi;
+}
+
+OMKL_INLINE double importance(const Descent &descent, double q, double eta, double weight) {
+  const double floor = descent.stabiliser == Stabiliser::floor ? 2 * eta * weight : LEAST;
+  return weight / greater(q, floor);
+}
+
+// theta = keep theta + along z is the step of length k = eta / q; |z| = 1 gives the new norm
+// without another pass.
+OMKL_INLINE void descend(const Descent &descent, double f, double norm, double y, double k, double &keep,
+                         double &along) {
+  const auto [loss, lam, stabiliser, radius] = descent;
+  if (stabiliser == Stabiliser::aware) {
+    keep = exp(-2 * lam * k);
+    along = -keep * aware_step(loss, f, y, k);
+    return;
+  }
+  keep = 1 - 2 * lam * k;
+  along = -k * loss_derivative(loss, f, y);  // (17)
+  if (stabiliser == Stabiliser::project) {
+    const double after = sqrt(greater(0, keep * keep * norm + 2 * keep * along * f + along * along));
+    const double back = lesser(1, radius / greater(after, radius));
+    keep *= back;
+    along *= back;
+  }
+}
+
+OMKL_INLINE bool bounded(const double *f, long n) {
+  for (long i = 0; i < n; ++i)
+    if (!(fabs(f[i]) < TOO_FAR)) return false;
+  return true;
+}
+
+}  // namespace OMKL_ISA
+}  // namespace omkl

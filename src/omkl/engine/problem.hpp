@@ -1,0 +1,171 @@
+// What the engine works on: views of NumPy arrays that Python owns. No code that computes lives
+// here, so that every instruction set compiles against the same layout.
+#pragma once
+#include <cstdint>
+
+namespace omkl {
+
+constexpr long LANES = 8;  // doubles per padded step, as in arrays.py
+
+inline long padded(long n) { return (n + LANES - 1) / LANES * LANES; }
+
+enum class Loss { squared, logistic, hinge };
+enum class Stabiliser { none, aware, floor, project };
+enum class Commit { never, argmax, first };
+
+struct Schedule {
+  double eta, xi;
+  bool anytime;
+};
+
+struct Descent {
+  Loss loss;
+  double lam;
+  Stabiliser stabiliser;
+  double radius;
+};
+
+struct Frequencies {
+  long N, d, D, P;  // P: D padded to whole lanes
+  const double *V;  // [N][d][P]
+  double root;      // 1 / sqrt(D)
+};
+
+struct Graph {
+  long N;
+  const int64_t *order;             // [N][N]
+  const uint8_t *A;                 // [N][N]
+  const double *cover;              // [N]
+  const int *out_start, *out_list;  // out-neighbours of i: out_list[out_start[i] .. out_start[i + 1])
+  const int *in_start, *in_list;
+};
+
+// Working memory of one thread; holds nothing between calls.
+struct Scratch {
+  double *z;         // [N][2][P]  sines and cosines, not yet divided by sqrt(D)
+  double *f;         // [N]        f_i of the kernels heard
+  double *norm;      // [N]        |theta_i|^2 of the kernels heard
+  double *p;         // [N padded] node law
+  double *work;      // [N padded]
+  int *heard;        // [N]
+  uint8_t *lead;     // [N]        D'_t
+  double *distance;  // [3][BLOCK] for OMKR
+};
+
+constexpr long BLOCK = 512;  // support points OMKR takes at a time
+
+// Rows in, predictions out. `done` falls short of `rows` where a round diverged; that round and
+// all after it have left no trace.
+struct Chunk {
+  long rows;
+  const double *X, *y, *r, *weight;  // weight may be null
+  double *out;
+  long done, heard;
+};
+
+struct Raker {
+  struct Problem {
+    Frequencies V;
+    Descent descent;
+    Schedule schedule;
+  };
+  struct State {
+    double *theta;  // [N][2][P]
+    double *log_w;
+    int64_t t;
+  };
+};
+
+struct Rfomkr {
+  struct Problem {
+    Frequencies V;
+    Schedule schedule;
+  };
+  using State = Raker::State;
+};
+
+enum class Family { gaussian, laplacian, matern12, matern32, matern52, cauchy };
+
+struct Omkr {
+  struct Problem {
+    long N, d;
+    const Family *family;  // [N]
+    const double *rate;    // [N]  Gaussian 1 / (2 l^2), Matern sqrt(2 nu) / l, others 1 / l
+    Schedule schedule;
+    int64_t budget;  // negative: none
+    bool any_l2, any_l1;
+  };
+  struct State {
+    double *S;      // [d][capacity]
+    double *alpha;  // [N][capacity]
+    double *log_w;
+    int64_t capacity, n, t;
+  };
+};
+
+struct OmklGf {
+  struct Problem {
+    Frequencies V;
+    Descent descent;
+    Schedule schedule;
+    long M;
+    int64_t freeze_after;  // negative: never
+    bool weighted;
+  };
+  struct State {
+    double *theta, *log_w;
+    uint8_t *chosen;
+    double *q;
+    int64_t t;
+  };
+};
+
+struct SfgMkl {
+  struct Problem {
+    Frequencies V;
+    Graph graph;
+    Descent descent;
+    Schedule schedule;
+    Commit commit;
+    int64_t commit_after;
+  };
+  struct State {
+    double *theta, *log_w, *log_u;
+    int64_t node, t;
+  };
+};
+
+struct SfgMklR {
+  struct Problem {
+    Frequencies V;
+    Graph graph;
+    Descent descent;
+    Schedule schedule;
+    Commit commit;
+    int64_t commit_after;
+    double beta;  // negative: the tenth-largest rule
+  };
+  struct State {
+    double *theta, *log_w, *log_u;
+    int64_t *d;
+    int64_t node, t;
+  };
+};
+
+// One algorithm compiled for one instruction set.
+template <class Algorithm>
+struct Loop {
+  double (*predict)(const typename Algorithm::Problem &, const typename Algorithm::State &, Scratch &, const double *x);
+  void (*run)(const typename Algorithm::Problem &, typename Algorithm::State &, Scratch &, Chunk &);
+};
+
+struct Table {
+  Loop<Omkr> omkr;
+  Loop<Rfomkr> rfomkr;
+  Loop<Raker> raker;
+  Loop<OmklGf> omkl_gf;
+  Loop<SfgMkl> sfg_mkl;
+  Loop<SfgMklR> sfg_mkl_r;
+};
+
+}  // namespace omkl

@@ -1,0 +1,80 @@
+"""z(x): the random-feature map, and where its frequencies come from.
+
+A feature's frequencies are a pure function of (seed, name of the feature), so that features may
+come in any order, or later, and the same stream still gives the same model. Column i of an array
+is the feature named str(i).
+"""
+
+import hashlib
+from collections.abc import Sequence
+
+import numpy as np
+
+from omkl.arrays import Matrix, Tensor, Vector
+from omkl.kernels import Gaussian, Kernel, Matern
+
+
+def features(V: Matrix, x: Vector) -> Matrix:
+    """Random features of x for one kernel, sines above cosines; their norm is 1.
+
+    >>> z = features(np.array([[0.0, np.pi / 2]]), np.array([1.0]))
+    >>> z.round(3)
+    array([[0.   , 0.707],
+           [0.707, 0.   ]])
+    """
+    phase = x @ V
+    return np.stack((np.sin(phase), np.cos(phase))) / np.sqrt(V.shape[1])  # (3)
+
+
+def column_names(d: int) -> list[str]:
+    return [str(i) for i in range(d)]
+
+
+def generator(seed: int, name: str) -> np.random.Generator:
+    """The Generator that belongs to (seed, name), on every machine and in every process."""
+    digest = hashlib.blake2b(name.encode(), digest_size=16).digest()
+    return np.random.Generator(np.random.PCG64([seed, int.from_bytes(digest, "little")]))
+
+
+def frequencies(kernels: Sequence[Kernel], names: Sequence[str], D: int, seed: int) -> Tensor:
+    """(N, d, D) spectral draws of every kernel, independent from kernel to kernel as in the paper.
+
+    >>> kernels = [Gaussian(1.0), Matern(2.0, nu=0.5)]
+    >>> V = frequencies(kernels, ["age", "height"], 3, seed=1)
+    >>> np.array_equal(V[:, :1], frequencies(kernels, ["age"], 3, seed=1))
+    True
+    """
+    V = np.empty((len(kernels), len(names), D))
+    for k, name in enumerate(names):
+        rng = generator(seed, "column " + name)
+        for i, kernel in enumerate(kernels):
+            V[i, k] = kernel.coordinate(rng, D)
+    rng = generator(seed, "mixing")
+    for i, kernel in enumerate(kernels):
+        V[i] *= kernel.mixing(rng, D)
+    return V
+
+
+def orthogonal_frequencies(kernels: Sequence[Kernel], d: int, D: int, seed: int) -> Tensor:
+    """(N, d, D) like `frequencies`, the directions orthogonal within each block of d.
+
+    Each draw keeps its law (a uniform direction times a chi-distributed length), so the kernel
+    estimate stays unbiased, with less variance. It needs all d at once and a radial kernel.
+
+    Yu, Suresh, Choromanski, Holtmann-Rice, Kumar: Orthogonal Random Features, 2016.
+    """
+    for kernel in kernels:
+        if not isinstance(kernel, (Gaussian, Matern)):
+            raise ValueError(
+                f"orthogonal features need a radial kernel (Gaussian or Matern), got {kernel!r}; "
+                "leave it out of the dictionary or take orthogonal=False"
+            )
+    V = np.empty((len(kernels), d, D))
+    rng = generator(seed, "orthogonal")
+    for i, kernel in enumerate(kernels):
+        blocks = rng.standard_normal((-(-D // d), d, d))
+        Q, R = np.linalg.qr(blocks)
+        Q *= np.sign(np.diagonal(R, axis1=1, axis2=2))[:, None, :]  # makes Q uniform
+        lengths = np.sqrt(rng.chisquare(d, D)) / kernel.length_scale
+        V[i] = np.concatenate(list(Q), axis=1)[:, :D] * lengths * kernel.mixing(rng, D)
+    return V

@@ -1,0 +1,326 @@
+"""Online = learner + problem + state + Generator: the one object that changes."""
+
+import copy
+import math
+import threading
+import warnings
+from typing import Any, Literal, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from omkl import engine
+from omkl.arrays import Matrix, Vector
+from omkl.errors import BudgetWarning, DivergenceError
+from omkl.rounds import omkl_gf, omkr, raker, rfomkr, sfg_mkl, sfg_mkl_r
+from omkl.settings import LEARNERS, Settings
+
+ROUNDS: dict[str, Any] = {
+    "omkr": omkr,
+    "rfomkr": rfomkr,
+    "raker": raker,
+    "omkl-gf": omkl_gf,
+    "sfg-mkl": sfg_mkl,
+    "sfg-mkl-r": sfg_mkl_r,
+}
+Backend = Literal["engine", "rounds"]
+
+
+class Checkpoint(NamedTuple):
+    """All that a learner has become: with the same learner and problem it goes on from here."""
+
+    state: Any
+    generator: dict[str, Any]  # NumPy's bit generator, as it describes itself
+    evaluations: int
+
+
+class Online:
+    """A learner on its stream: predict, see the answer, learn.
+
+    Parameters
+    ----------
+    learner
+        "omkr", "rfomkr", "raker", "omkl-gf", "sfg-mkl" or "sfg-mkl-r".
+    problem
+        The learner's Problem; `Online.make` builds it from `Settings`.
+    rng
+        The Generator, or a seed for one, that draws nodes and subsets.
+    backend
+        "engine" for the compiled rounds, "rounds" for the NumPy ones; the same results to rounding.
+
+    One thread may predict while another learns: calls take turns, and none sees half a round.
+
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(-1, 1, (2000, 2)); y = np.sin(3 * X[:, 0]) + X[:, 1] ** 2
+    >>> online = Online.make("sfg-mkl", Settings(), d=2, seed=1)
+    >>> errors = (online.run(X, y) - y) ** 2
+    >>> bool(errors[-500:].mean() < errors[:500].mean() / 3)
+    True
+    >>> online.t, online.predict([0.5, 0.0]) == online.predict([0.5, 0.0])
+    (2000, True)
+    """
+
+    def __init__(
+        self,
+        learner: str,
+        problem: Any,
+        rng: np.random.Generator | int | None = None,
+        *,
+        backend: Backend = "engine",
+        checkpoint: Checkpoint | None = None,
+        isa: str | None = None,
+    ) -> None:
+        if learner not in ROUNDS:
+            raise ValueError(f"learner must be one of {', '.join(LEARNERS)}, got {learner!r}")
+        if backend not in ("engine", "rounds"):
+            raise ValueError(f"backend must be engine or rounds, got {backend!r}")
+        self.learner = learner
+        self.backend: Backend = backend if engine.runs(learner, problem) else "rounds"
+        self._isa = isa
+        self._lock = threading.Lock()
+        self._rng = np.random.default_rng(rng)
+        self._install(problem, checkpoint)
+
+    @classmethod
+    def make(cls, learner: str, settings: Settings, d: int, seed: int = 0, **options: Any) -> Self:
+        """A new learner for d features; `seed` decides its random features and its draws."""
+        return cls(learner, settings.problem(learner, d, seed=seed), seed, **options)
+
+    def _install(self, problem: Any, checkpoint: Checkpoint | None) -> None:
+        rounds = ROUNDS[self.learner]
+        self.problem = problem
+        self._draws: int = rounds.draws(problem)
+        self._r = np.empty(self._draws)
+        self._d: int = problem.d if self.learner == "omkr" else problem.V.shape[1]
+        self._labels: bool = hasattr(problem, "descent") and problem.descent.loss != "squared"
+        self._budget: int | None = getattr(problem, "budget", None)
+        if checkpoint is None:
+            state = rounds.init(problem, self._rng.random(self._draws))
+            self.evaluations = 0
+        else:
+            state, generator, self.evaluations = checkpoint
+            self._rng = np.random.Generator(getattr(np.random, generator["bit_generator"])())
+            self._rng.bit_generator.state = generator
+        if self.backend == "engine":
+            compiled = engine.compile_problem(self.learner, problem, self._isa)
+            self._runner: engine.Runner | PlainRunner = engine.Runner(compiled, state)
+        else:
+            self._runner = PlainRunner(rounds, problem, state)
+
+    # Asking and telling
+
+    def predict(self, x: ArrayLike) -> float:
+        """The prediction for one sample, with the kernels that the next `learn` will hear."""
+        x = self._sample(x)
+        with self._lock:
+            return self._runner.predict(x)
+
+    def predict_rows(self, X: ArrayLike) -> Vector:
+        """Predictions for many samples from the state as it is; nothing is learned."""
+        X = self._samples(X)
+        out = np.empty(len(X))
+        with self._lock:
+            self._runner.predict_rows(X, out)
+        return out
+
+    def learn(self, x: ArrayLike, y: float, weight: float = 1.0) -> None:
+        """Learn one sample. Input that cannot be learned is refused and changes nothing."""
+        x = self._sample(x)
+        if not (math.isfinite(y) and (not self._labels or y in (-1, 1))):
+            raise ValueError(self._about_target(y, ""))
+        if not 0 <= weight < math.inf:
+            raise ValueError(f"weight must be a finite number of at least 0, got {weight}")
+        with self._lock:
+            before = self._rng.bit_generator.state if self._draws > 1 else None
+            heard = self._runner.learn(x, y, self._rng.random(out=self._r) if self._draws else self._r, weight)
+            if heard < 0:
+                self._rewind(before, 0) if before else self._rng.bit_generator.advance(-self._draws)
+                raise self._diverged(x, 0)
+            self.evaluations += heard
+            if self._budget is not None:
+                self._warn_if_full(1)
+
+    def run(self, X: ArrayLike, y: ArrayLike, weight: ArrayLike | None = None) -> Vector:
+        """Predict, then learn, row after row; returns the predictions, each made before its row was learned.
+
+        A chunk with a value that cannot be learned is refused whole. Where the learner diverges the
+        rows before are learned, the state is that of the last good round, and DivergenceError says so.
+        """
+        X = self._samples(X)
+        y = self._targets(y, len(X))
+        w = None if weight is None else self._weights(weight, len(X))
+        out = np.empty(len(X))
+        with self._lock:
+            before = self._rng.bit_generator.state
+            done, heard = self._runner.run(X, y, self._rng.random(len(X) * self._draws), w, out)
+            self.evaluations += heard
+            if done < len(X):
+                self._rewind(before, done)
+                raise self._diverged(X[done], done)
+            if self._budget is not None:
+                self._warn_if_full(len(X))
+        return out
+
+    # Looking
+
+    @property
+    def t(self) -> int:
+        """Rounds behind us."""
+        return self._runner.t
+
+    @property
+    def state(self) -> Any:
+        """A copy of the state, as the learner's module in `omkl.rounds` defines it."""
+        with self._lock:
+            return _copied(self._runner.state)
+
+    def checkpoint(self) -> Checkpoint:
+        """Everything needed to go on later as if nothing had happened."""
+        with self._lock:
+            return Checkpoint(
+                _copied(self._runner.state), copy.deepcopy(dict(self._rng.bit_generator.state)), self.evaluations
+            )
+
+    def copy(self) -> "Online":
+        return Online(self.learner, self.problem, backend=self.backend, checkpoint=self.checkpoint(), isa=self._isa)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {
+            "learner": self.learner, "problem": self.problem, "backend": self.backend, "isa": self._isa,
+            "checkpoint": self.checkpoint(),
+        }  # fmt: skip
+
+    def __setstate__(self, kept: dict[str, Any]) -> None:
+        self.__init__(**kept)  # type: ignore[misc]
+
+    def __repr__(self) -> str:
+        return f"Online({self.learner!r}, d={self._d}, t={self.t}, backend={self.backend!r})"
+
+    # Checking what comes in
+
+    def _sample(self, x: ArrayLike) -> Vector:
+        x = np.asarray(x, dtype=np.float64)
+        if x.shape != (self._d,):
+            raise ValueError(
+                f"x must be one sample of {self._d} values, got an array of shape {x.shape}; "
+                "give many samples to run or predict_rows"
+            )
+        if (bad := engine.first_not_finite(x)) >= 0:
+            raise ValueError(f"x[{bad}] must be a finite number, got {x[bad]}; impute or drop the sample")
+        return x
+
+    def _samples(self, X: ArrayLike) -> Matrix:
+        X = np.ascontiguousarray(X, dtype=np.float64)
+        if X.ndim != 2 or X.shape[1] != self._d:
+            raise ValueError(
+                f"X must be a table of samples with {self._d} columns, got an array of shape {X.shape}; "
+                "give one sample to predict or learn"
+            )
+        if (bad := engine.first_not_finite(X)) >= 0:
+            row, column = divmod(bad, self._d)
+            raise ValueError(
+                f"X must be finite, got {X[row, column]} in row {row}, column {column}; "
+                "impute or drop it (no row of this chunk was learned)"
+            )
+        return X
+
+    def _targets(self, y: ArrayLike, rows: int) -> Vector:
+        y = np.ascontiguousarray(y, dtype=np.float64)
+        if y.shape != (rows,):
+            raise ValueError(f"y must have one value for each of the {rows} rows of X, got an array of shape {y.shape}")
+        bad = engine.first_not_finite(y)
+        if bad < 0 and self._labels and not (right := np.abs(y) == 1).all():
+            bad = int(np.argmin(right))
+        if bad >= 0:
+            raise ValueError(self._about_target(y[bad], f" in row {bad}") + " (no row of this chunk was learned)")
+        return y
+
+    def _weights(self, weight: ArrayLike, rows: int) -> Vector:
+        w = np.ascontiguousarray(weight, dtype=np.float64)
+        if w.shape != (rows,) or not (np.isfinite(w) & (w >= 0)).all():
+            raise ValueError(f"weight must be {rows} finite numbers of at least 0, got {_brief(w)}")
+        return w
+
+    def _about_target(self, y: float, where: str) -> str:
+        if self._labels:
+            return f"y must be -1 or 1 for the {self.problem.descent.loss} loss, got {y}{where}; recode the labels"
+        return f"y must be a finite number, got {y}{where}; drop the sample"
+
+    # When things go wrong
+
+    def _rewind(self, before: Any, rows: int) -> None:
+        self._rng.bit_generator.state = before
+        self._rng.random(rows * self._draws)
+
+    def _diverged(self, x: Vector, row: int) -> DivergenceError:
+        stabiliser = self.problem.descent.stabiliser if hasattr(self.problem, "descent") else None
+        if not np.abs(x).max(initial=0.0) < 1e100:
+            cure = f"inputs as large as {np.abs(x).max():.3g} have no usable features; scale them"
+        elif stabiliser == "none":
+            cure = "its step is too long for this stream: take stabiliser='aware' (it is 'none' now), or scale y"
+        else:
+            now = f"stabiliser={stabiliser!r} cannot help" if stabiliser else "there is no stabiliser for it"
+            cure = f"{now}; scale y to a moderate range or lower learning_rate"
+        return DivergenceError(
+            f"{self.learner} diverged in round {self.t + 1} (row {row} of this call): a prediction is beyond 1e100; "
+            f"{cure}. The rows before are learned, the state is that of round {self.t}."
+        )
+
+    def _warn_if_full(self, rows: int) -> None:
+        if self._budget is not None and self.t - rows < self._budget <= self.t:
+            warnings.warn(
+                f"{self.learner} holds {self._budget} support points, its budget; samples from round {self._budget + 1} "
+                "on are predicted and weigh the kernels, but add none. Raise budget, or take a learner with "
+                "random features, whose memory does not grow",
+                BudgetWarning,
+                stacklevel=3,
+            )
+
+
+class PlainRunner:
+    """The NumPy rounds behind the interface of `engine.Runner`."""
+
+    def __init__(self, rounds: Any, problem: Any, state: Any) -> None:
+        self._rounds, self._problem, self.state = rounds, problem, state
+
+    @property
+    def t(self) -> int:
+        return int(self.state.t)
+
+    def predict(self, x: Vector) -> float:
+        return float(self._rounds.predict(self._problem, self.state, x))
+
+    def predict_rows(self, X: Matrix, out: Vector) -> None:
+        for k, x in enumerate(X):
+            out[k] = self.predict(x)
+
+    def learn(self, x: Vector, y: float, r: Vector, weight: float) -> int:
+        try:
+            self.state, info = self._rounds.step(self._problem, self.state, x, y, r, weight)
+        except DivergenceError:
+            return -1
+        return len(info.heard)
+
+    def run(self, X: Matrix, y: Vector, r: Vector, weight: Vector | None, out: Vector) -> tuple[int, int]:
+        draws = len(r) // max(len(X), 1)
+        heard = 0
+        for k, x in enumerate(X):
+            w = 1.0 if weight is None else float(weight[k])
+            try:
+                self.state, info = self._rounds.step(
+                    self._problem, self.state, x, float(y[k]), r[k * draws : (k + 1) * draws], w
+                )
+            except DivergenceError:
+                return k, heard
+            out[k] = info.prediction
+            heard += len(info.heard)
+        return len(X), heard
+
+
+def _copied(state: Any) -> Any:
+    arrays = {name: np.array(a) for name, a in state._asdict().items() if isinstance(a, np.ndarray)}
+    return state._replace(**arrays)
+
+
+def _brief(a: Vector) -> str:
+    return f"an array of shape {a.shape}, from {a.min(initial=math.inf)} to {a.max(initial=-math.inf)}"

@@ -1,0 +1,57 @@
+"""How one kernel's theta moves: the step (17) and the cures for its instability.
+
+With |z| = 1 a plain step on the squared loss multiplies the error by 1 - 2 eta (1 + ...) / q,
+and diverges where eta / q > 1 persists. Each stabiliser is a departure from the paper:
+
+aware    follow the gradient flow of loss and ridge instead of its tangent; cannot overshoot
+floor    never let q fall below 2 eta, so that a step never passes the target
+project  bring theta back to the ball |theta| <= radius of (as2)
+"""
+
+import math
+from typing import Literal, NamedTuple
+
+import numpy as np
+
+from omkl.arrays import Matrix, Vector
+from omkl.errors import DivergenceError
+from omkl.losses import LossName, aware_step, derivative
+
+Stabiliser = Literal["none", "aware", "floor", "project"]
+STABILISERS: tuple[Stabiliser, ...] = ("none", "aware", "floor", "project")
+
+TOO_FAR = 1e100  # a prediction beyond it has diverged; everything derived from it is still finite
+LEAST = 1e-15  # a chance below it is taken as this much where it divides
+
+
+class Descent(NamedTuple):
+    """The loss (5) and the way down it."""
+
+    loss: LossName = "squared"
+    lam: float = 1e-3  # ridge
+    stabiliser: Stabiliser = "none"
+    radius: float = 10.0  # C_theta of (as2), for "project"
+
+
+def importance(descent: Descent, q: float, eta: float, weight: float) -> float:
+    """weight / q, the factor of a sample that was heard with probability q."""
+    floor = 2 * eta * weight if descent.stabiliser == "floor" else LEAST
+    return weight / max(q, floor)
+
+
+def descend(descent: Descent, theta: Matrix, z: Matrix, f: float, y: float, k: float) -> Matrix:
+    """theta after a step of length k = eta / q."""
+    loss, lam, stabiliser, radius = descent
+    if stabiliser == "aware":
+        moved: Matrix = math.exp(-2 * lam * k) * (theta - aware_step(loss, f, y, k) * z)
+        return moved
+    gradient = derivative(loss, f, y) * z + 2 * lam * theta
+    moved = theta - k * gradient  # (17)
+    if stabiliser == "project":
+        moved *= min(1.0, radius / max(float(np.linalg.norm(moved)), radius))
+    return moved
+
+
+def require_bounded(f: Vector) -> None:
+    if not np.all(np.abs(f) < TOO_FAR):
+        raise DivergenceError

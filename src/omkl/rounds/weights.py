@@ -1,0 +1,24 @@
+"""Weights kept as logarithms, and chances made of them."""
+
+import numpy as np
+
+from omkl.arrays import Vector
+
+
+def normalised(log_w: Vector) -> Vector:
+    """w / sum(w), wherever on the line the logarithms lie.
+
+    >>> normalised(np.array([-1e6, -1e6 + np.log(3.0)])).round(6)
+    array([0.25, 0.75])
+    """
+    w: Vector = np.exp(log_w - log_w.max())
+    return w / w.sum()
+
+
+def draw(p: Vector, r: float) -> int:
+    """The node whose slice of [0, 1) holds r.
+
+    >>> draw(np.array([0.5, 0.3, 0.2]), 0.6)
+    1
+    """
+    return min(int(np.searchsorted(np.cumsum(p), r, side="right")), len(p) - 1)

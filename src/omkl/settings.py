@@ -1,0 +1,170 @@
+"""Words in, letters out: the settings of a learner, checked, and the Problem they make."""
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+from omkl.features import column_names, frequencies, orthogonal_frequencies
+from omkl.graph import similarity_graph
+from omkl.kernels import Kernel, dictionary
+from omkl.losses import LossName
+from omkl.rounds import omkl_gf, omkr, raker, rfomkr, sfg_mkl, sfg_mkl_r
+from omkl.rounds.descent import Descent, Stabiliser
+from omkl.rounds.schedule import Schedule
+from omkl.rounds.sfg_mkl import Commit
+
+LearnerName = Literal["omkr", "rfomkr", "raker", "omkl-gf", "sfg-mkl", "sfg-mkl-r"]
+LEARNERS: tuple[LearnerName, ...] = get_args(LearnerName)
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What a user may choose. The defaults are safe on a stream of unknown length.
+
+    Parameters
+    ----------
+    kernels
+        A named dictionary ("paper", "gaussian", "mixed", "families") or a list of kernels.
+    n_features
+        Random features per kernel, D; theta has twice as many entries.
+    out_degree
+        Kernels heard when a node is drawn, M.
+    delta_dimension
+        Dimension in which the similarity (7) is taken: None for that of the data, or 1.
+    beta
+        For SFG-MKL-R: None for the tenth-largest rule of the experiments, or a constant <= 1/N.
+    draws
+        For OMKL-GF: draws with replacement per round.
+    freeze_after
+        For OMKL-GF: rounds after which the drawn subset is kept; None for never.
+    weighted
+        For OMKL-GF: theta's step divided by the chance of being heard.
+    ridge
+        lambda of (5).
+    learning_rate, exploration
+        eta and xi. None: 1 / sqrt(horizon); without a horizon 1 / sqrt(t), and a number c means c / sqrt(t).
+    horizon
+        Length of the stream where it is known.
+    commit, commit_after
+        Which node is held after so many rounds: "never", "argmax" or "first".
+    stabiliser
+        "aware", "floor", "project", or "none" as in the paper.
+    radius
+        For stabiliser="project": the ball that theta is kept in.
+    orthogonal
+        Orthogonal random features; radial kernels only.
+    budget
+        For OMKR: most samples kept; None for all of them.
+
+    >>> Settings(out_degree=50).problem("sfg-mkl", d=3)
+    Traceback (most recent call last):
+    ValueError: out_degree must be between 1 and 41, got 50; add kernels or lower it
+    """
+
+    kernels: str | Iterable[Kernel] = "paper"
+    n_features: int = 50
+    out_degree: int = 5
+    delta_dimension: int | None = None
+    beta: float | None = None
+    draws: int = 10
+    freeze_after: int | None = None
+    weighted: bool = True
+    ridge: float = 1e-3
+    learning_rate: float | None = None
+    exploration: float | None = None
+    horizon: int | None = None
+    commit: Commit = "never"
+    commit_after: int = 300
+    loss: LossName = "squared"
+    stabiliser: Stabiliser = "aware"
+    radius: float = 10.0
+    orthogonal: bool = False
+    budget: int | None = None
+
+    @classmethod
+    def paper(cls, horizon: int, **changes: Any) -> "Settings":
+        """The protocol of the paper's experiments: known horizon, no stabiliser."""
+        return cls(**{"horizon": horizon, "stabiliser": "none", **changes})
+
+    def __post_init__(self) -> None:
+        whole = {"n_features": self.n_features, "out_degree": self.out_degree, "draws": self.draws}
+        for name in ("freeze_after", "horizon", "budget"):
+            if getattr(self, name) is not None:
+                whole[name] = getattr(self, name)
+        for name, number in whole.items():
+            require(is_whole(number) and number >= 1, name, "a whole number of at least 1", number)
+        require(is_whole(self.commit_after) and self.commit_after >= 0, "commit_after", "a whole number of at least 0",
+                self.commit_after)  # fmt: skip
+        require(self.delta_dimension in (None, 1), "delta_dimension", "None (that of the data) or 1",
+                self.delta_dimension)  # fmt: skip
+        require(is_number(self.ridge) and self.ridge >= 0, "ridge", "a finite number of at least 0", self.ridge)
+        require(is_number(self.radius) and self.radius > 0, "radius", "a positive finite number", self.radius)
+        rate = self.learning_rate
+        require(rate is None or (is_number(rate) and rate > 0), "learning_rate", "None or a positive number", rate)
+        xi = self.exploration
+        require(xi is None or (is_number(xi) and 0 <= xi <= 1), "exploration", "None or a number from 0 to 1", xi)
+        require(self.beta is None or (is_number(self.beta) and self.beta > 0), "beta",
+                "None (the tenth-largest rule) or a positive number of at most 1/N", self.beta)  # fmt: skip
+        for name, kind in (("commit", Commit), ("loss", LossName), ("stabiliser", Stabiliser)):
+            require(getattr(self, name) in get_args(kind), name, f"one of {', '.join(get_args(kind))}",
+                    getattr(self, name))  # fmt: skip
+        object.__setattr__(self, "kernels", tuple(dictionary(self.kernels)))
+
+    @property
+    def schedule(self) -> Schedule:
+        c = 1.0 if self.horizon is None else 1 / math.sqrt(self.horizon)
+        eta = c if self.learning_rate is None else float(self.learning_rate)
+        xi = c if self.exploration is None else float(self.exploration)
+        return Schedule(eta, xi, anytime=self.horizon is None)
+
+    @property
+    def descent(self) -> Descent:
+        return Descent(self.loss, float(self.ridge), self.stabiliser, float(self.radius))
+
+    def problem(self, learner: str, d: int | None = None, *, names: Sequence[str] | None = None, seed: int = 0) -> Any:
+        """The Problem of `learner` for d features, or for features of these names.
+
+        `seed` decides the random features and nothing else.
+        """
+        require(learner in LEARNERS, "learner", f"one of {', '.join(LEARNERS)}", learner)
+        if names is None:
+            require(d is not None and is_whole(d) and d >= 1, "d", "a whole number of at least 1", d)
+            names = column_names(int(d or 0))
+        kernels = list(self.kernels)
+        if learner in ("omkr", "rfomkr"):
+            require(self.loss == "squared", "loss", f"squared for {learner}", self.loss)
+        if learner == "omkr":
+            return omkr.Problem(tuple(dictionary(kernels)), len(names), self.schedule, self.budget)
+
+        if self.orthogonal:
+            V = orthogonal_frequencies(dictionary(kernels), len(names), self.n_features, seed)
+        else:
+            V = frequencies(dictionary(kernels), names, self.n_features, seed)
+        if learner == "rfomkr":
+            return rfomkr.Problem(V, self.schedule)
+        if learner == "raker":
+            return raker.Problem(V, self.descent, self.schedule)
+        if learner == "omkl-gf":
+            return omkl_gf.Problem(V, self.descent, self.schedule, self.draws, self.freeze_after, self.weighted)
+
+        N = len(V)
+        graph = similarity_graph(dictionary(kernels), self.delta_dimension or len(names), self.out_degree)
+        if learner == "sfg-mkl":
+            return sfg_mkl.Problem(V, graph, self.descent, self.schedule, self.commit, self.commit_after)
+        require(self.beta is None or self.beta <= 1 / N, "beta",
+                f"at most 1/N = {1 / N:.6g} for {N} kernels, or None for the tenth-largest rule", self.beta)  # fmt: skip
+        return sfg_mkl_r.Problem(V, graph, self.descent, self.schedule, self.commit, self.commit_after, self.beta)
+
+
+def is_number(value: object) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def is_whole(value: object) -> bool:
+    return hasattr(value, "__index__") and not isinstance(value, bool)
+
+
+def require(holds: bool, name: str, wanted: str, got: object) -> None:
+    if not holds:
+        raise ValueError(f"{name} must be {wanted}, got {got!r}")
