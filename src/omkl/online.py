@@ -30,7 +30,7 @@ class Checkpoint(NamedTuple):
     """All that a learner has become: with the same learner and problem it goes on from here."""
 
     state: Any
-    generator: dict[str, Any]  # NumPy's bit generator, as it describes itself
+    generator: dict[str, Any]  # NumPy's PCG64, as it describes itself
     evaluations: int
 
 
@@ -78,15 +78,14 @@ class Online:
         self.backend: Backend = backend if engine.runs(learner, problem) else "rounds"
         self._isa = isa
         self._lock = threading.Lock()
-        self._rng = np.random.default_rng(rng)
-        self._install(problem, checkpoint)
+        self._install(problem, rng, checkpoint)
 
     @classmethod
     def make(cls, learner: str, settings: Settings, d: int, seed: int = 0, **options: Any) -> Self:
         """A new learner for d features; `seed` decides its random features and its draws."""
         return cls(learner, settings.problem(learner, d, seed=seed), seed, **options)
 
-    def _install(self, problem: Any, checkpoint: Checkpoint | None) -> None:
+    def _install(self, problem: Any, rng: np.random.Generator | int | None, checkpoint: Checkpoint | None) -> None:
         rounds = ROUNDS[self.learner]
         self.problem = problem
         self._draws: int = rounds.draws(problem)
@@ -94,16 +93,21 @@ class Online:
         self._d: int = problem.d if self.learner == "omkr" else problem.V.shape[1]
         self._labels: bool = hasattr(problem, "descent") and problem.descent.loss != "squared"
         self._budget: int | None = getattr(problem, "budget", None)
+        self._pcg = np.random.PCG64(0) if checkpoint else pcg64(rng)
+        self._rng = np.random.Generator(self._pcg)
         if checkpoint is None:
             state = rounds.init(problem, self._rng.random(self._draws))
             self.evaluations = 0
         else:
             state, generator, self.evaluations = checkpoint
-            self._rng = np.random.Generator(getattr(np.random, generator["bit_generator"])())
-            self._rng.bit_generator.state = generator
+            self._pcg.state = generator  # type: ignore[assignment]  # NumPy's own name for this dict is private
         if self.backend == "engine":
             compiled = engine.compile_problem(self.learner, problem, self._isa)
-            self._runner: engine.Runner | PlainRunner = engine.Runner(compiled, state)
+            self._runner: engine.Runner | engine.GrowingRunner | PlainRunner = (
+                engine.GrowingRunner(compiled, state, problem.budget)
+                if self.learner == "omkr"
+                else engine.Runner(compiled, state)
+            )
         else:
             self._runner = PlainRunner(rounds, problem, state)
 
@@ -131,10 +135,11 @@ class Online:
         if not 0 <= weight < math.inf:
             raise ValueError(f"weight must be a finite number of at least 0, got {weight}")
         with self._lock:
-            before = self._rng.bit_generator.state if self._draws > 1 else None
-            heard = self._runner.learn(x, y, self._rng.random(out=self._r) if self._draws else self._r, weight)
+            if self._draws:
+                self._rng.random(out=self._r)
+            heard = self._runner.learn(x, y, self._r, weight)
             if heard < 0:
-                self._rewind(before, 0) if before else self._rng.bit_generator.advance(-self._draws)
+                self._give_back(1)
                 raise self._diverged(x, 0)
             self.evaluations += heard
             if self._budget is not None:
@@ -151,11 +156,10 @@ class Online:
         w = None if weight is None else self._weights(weight, len(X))
         out = np.empty(len(X))
         with self._lock:
-            before = self._rng.bit_generator.state
             done, heard = self._runner.run(X, y, self._rng.random(len(X) * self._draws), w, out)
             self.evaluations += heard
             if done < len(X):
-                self._rewind(before, done)
+                self._give_back(len(X) - done)
                 raise self._diverged(X[done], done)
             if self._budget is not None:
                 self._warn_if_full(len(X))
@@ -177,9 +181,7 @@ class Online:
     def checkpoint(self) -> Checkpoint:
         """Everything needed to go on later as if nothing had happened."""
         with self._lock:
-            return Checkpoint(
-                _copied(self._runner.state), copy.deepcopy(dict(self._rng.bit_generator.state)), self.evaluations
-            )
+            return Checkpoint(_copied(self._runner.state), copy.deepcopy(dict(self._pcg.state)), self.evaluations)
 
     def copy(self) -> "Online":
         return Online(self.learner, self.problem, backend=self.backend, checkpoint=self.checkpoint(), isa=self._isa)
@@ -248,9 +250,9 @@ class Online:
 
     # When things go wrong
 
-    def _rewind(self, before: Any, rows: int) -> None:
-        self._rng.bit_generator.state = before
-        self._rng.random(rows * self._draws)
+    def _give_back(self, rows: int) -> None:
+        """Uniforms drawn for rounds that did not happen."""
+        self._pcg.advance(-rows * self._draws)
 
     def _diverged(self, x: Vector, row: int) -> DivergenceError:
         stabiliser = self.problem.descent.stabiliser if hasattr(self.problem, "descent") else None
@@ -269,9 +271,9 @@ class Online:
     def _warn_if_full(self, rows: int) -> None:
         if self._budget is not None and self.t - rows < self._budget <= self.t:
             warnings.warn(
-                f"{self.learner} holds {self._budget} support points, its budget; samples from round {self._budget + 1} "
-                "on are predicted and weigh the kernels, but add none. Raise budget, or take a learner with "
-                "random features, whose memory does not grow",
+                f"{self.learner} holds {self._budget} support points, its budget; later samples are predicted and "
+                "weigh the kernels, but add none. Raise budget, or take a learner with random features, whose "
+                "memory does not grow",
                 BudgetWarning,
                 stacklevel=3,
             )
@@ -315,6 +317,16 @@ class PlainRunner:
             out[k] = info.prediction
             heard += len(info.heard)
         return len(X), heard
+
+
+def pcg64(rng: np.random.Generator | int | None) -> np.random.PCG64:
+    """The bit generator of `rng`: the one that can be turned back when a round does not happen."""
+    bits = np.random.default_rng(rng).bit_generator
+    if not isinstance(bits, np.random.PCG64):
+        raise ValueError(
+            f"rng must be a seed or a Generator on PCG64, as numpy.random.default_rng makes it, got {rng!r}"
+        )
+    return bits
 
 
 def _copied(state: Any) -> Any:

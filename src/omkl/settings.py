@@ -131,16 +131,16 @@ class Settings:
         if names is None:
             require(d is not None and is_whole(d) and d >= 1, "d", "a whole number of at least 1", d)
             names = column_names(int(d or 0))
-        kernels = list(self.kernels)
+        kernels = dictionary(self.kernels)
         if learner in ("omkr", "rfomkr"):
             require(self.loss == "squared", "loss", f"squared for {learner}", self.loss)
         if learner == "omkr":
-            return omkr.Problem(tuple(dictionary(kernels)), len(names), self.schedule, self.budget)
+            return omkr.Problem(tuple(kernels), len(names), self.schedule, self.budget)
 
         if self.orthogonal:
-            V = orthogonal_frequencies(dictionary(kernels), len(names), self.n_features, seed)
+            V = orthogonal_frequencies(kernels, len(names), self.n_features, seed)
         else:
-            V = frequencies(dictionary(kernels), names, self.n_features, seed)
+            V = frequencies(kernels, names, self.n_features, seed)
         if learner == "rfomkr":
             return rfomkr.Problem(V, self.schedule)
         if learner == "raker":
@@ -149,11 +149,11 @@ class Settings:
             return omkl_gf.Problem(V, self.descent, self.schedule, self.draws, self.freeze_after, self.weighted)
 
         N = len(V)
-        graph = similarity_graph(dictionary(kernels), self.delta_dimension or len(names), self.out_degree)
+        graph = similarity_graph(kernels, self.delta_dimension or len(names), self.out_degree)
         if learner == "sfg-mkl":
             return sfg_mkl.Problem(V, graph, self.descent, self.schedule, self.commit, self.commit_after)
         require(self.beta is None or self.beta <= 1 / N, "beta",
-                f"at most 1/N = {1 / N:.6g} for {N} kernels, or None for the tenth-largest rule", self.beta)  # fmt: skip
+                f"at most 1/N = {1 / N:.6g} for {N} kernels, or None (the tenth-largest rule)", self.beta)  # fmt: skip
         return sfg_mkl_r.Problem(V, graph, self.descent, self.schedule, self.commit, self.commit_after, self.beta)
 
 

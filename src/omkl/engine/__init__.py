@@ -3,8 +3,9 @@
 `OMKL_ISA` (baseline, avx2, avx512) overrides the choice; the best that the machine runs is the default.
 """
 
-import functools
 import os
+from collections.abc import Callable
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -14,8 +15,9 @@ from omkl.arrays import LANES, Matrix, Vector, padded, padded_copy
 from omkl.engine import _native
 from omkl.engine._native import first_not_finite, supported
 from omkl.kernels import Cauchy, Gaussian, Kernel, Laplacian, Matern
+from omkl.rounds import omkr
 
-__all__ = ["Runner", "compile_problem", "first_not_finite", "instruction_set", "runs", "supported"]
+__all__ = ["GrowingRunner", "Runner", "compile_problem", "first_not_finite", "instruction_set", "runs", "supported"]
 
 _ENGINES: dict[str, type[_native.Engine]] = {
     "omkr": _native.OmkrEngine,
@@ -65,43 +67,64 @@ def compile_problem(learner: str, problem: Any, isa: str | None = None) -> _nati
 class Runner:
     """One state, bound to the engine that runs it. The arrays stay NumPy's."""
 
+    learn: Callable[[Vector, float, Vector, float], int]  # kernels heard, negative where the round diverged
+    run: Callable[[Matrix, Vector, Vector, Vector | None, Vector], tuple[int, int]]  # rows done, kernels heard
+    predict: Callable[[Vector], float]
+    predict_rows: Callable[[Matrix, Vector], None]
+
     def __init__(self, engine: _native.Engine, state: Any) -> None:
-        self._engine = engine
-        self._kind = type(state)
-        self._grows = hasattr(state, "alpha")
-        if self._grows:
-            self._lay_out_support(state, state.S.shape[1])
-        else:
-            arrays = {name: np.array(a) for name, a in state._asdict().items() if isinstance(a, np.ndarray)}
-            self._bind(state._replace(**(arrays | {"theta": padded_copy(state.theta)})))
+        arrays = {name: np.array(a) for name, a in state._asdict().items() if isinstance(a, np.ndarray)}
+        self._state = state._replace(**(arrays | {"theta": padded_copy(state.theta)}))
+        self._memory = engine.memory(self._state)
+        self.learn = partial(engine.learn, self._memory)
+        self.run = partial(engine.run, self._memory)
+        self.predict = partial(engine.predict, self._memory)
+        self.predict_rows = partial(engine.predict_rows, self._memory)
 
-    def _bind(self, state: Any) -> None:
-        self._state = state
-        self._memory = self._engine.memory(state)
-        if not self._grows:
-            self.learn = functools.partial(self._engine.learn, self._memory)
-            self.run = functools.partial(self._engine.run, self._memory)
-        self.predict = functools.partial(self._engine.predict, self._memory)
+    @property
+    def t(self) -> int:
+        return self._memory.t
 
-    def _lay_out_support(self, state: Any, capacity: int) -> None:
-        capacity = -(-max(capacity, LANES) // LANES) * LANES
+    @property
+    def state(self) -> Any:
+        """The state as the rounds have it, its arrays still those the engine writes to."""
+        now: dict[str, int] = {"t": self._memory.t}
+        if hasattr(self._state, "node"):
+            now["node"] = self._memory.node
+        return self._state._replace(**now)
+
+
+class GrowingRunner:
+    """A Runner for OMKR, whose state gets longer: room for support points is doubled when it runs out."""
+
+    def __init__(self, engine: _native.Engine, state: omkr.State, budget: int | None) -> None:
+        self._engine, self._budget = engine, budget
+        self._lay_out(state, 0)
+
+    def _lay_out(self, state: omkr.State, capacity: int) -> None:
         n = state.S.shape[1]
+        capacity = -(-max(capacity, n, 1) // LANES) * LANES
         S, alpha = padded(len(state.S), capacity), padded(len(state.alpha), capacity)
         S[:, :n], alpha[:, :n] = state.S, state.alpha
-        self._bind(SimpleNamespace(S=S, alpha=alpha, log_w=np.array(state.log_w), n=n, t=state.t))
+        self._arrays = SimpleNamespace(S=S, alpha=alpha, log_w=np.array(state.log_w), n=n, t=state.t)
+        self._memory = self._engine.memory(self._arrays)
 
     def _make_room(self, rows: int) -> None:
-        need = self._memory.n + rows
-        if self._state.S.shape[1] < need:
-            self._lay_out_support(self.state, max(need, 2 * self._memory.n))
+        n = self._memory.n
+        need = n + rows if self._budget is None else min(n + rows, self._budget)
+        if self._arrays.S.shape[1] < need:
+            self._lay_out(self.state, max(need, 2 * n))
 
-    def learn(self, x: Vector, y: float, r: Vector, weight: float) -> int:  # type: ignore[no-redef]
+    def learn(self, x: Vector, y: float, r: Vector, weight: float) -> int:
         self._make_room(1)
         return self._engine.learn(self._memory, x, y, r, weight)
 
-    def run(self, X: Matrix, y: Vector, r: Vector, weight: Vector | None, out: Vector) -> tuple[int, int]:  # type: ignore[no-redef]
+    def run(self, X: Matrix, y: Vector, r: Vector, weight: Vector | None, out: Vector) -> tuple[int, int]:
         self._make_room(len(X))
         return self._engine.run(self._memory, X, y, r, weight, out)
+
+    def predict(self, x: Vector) -> float:
+        return self._engine.predict(self._memory, x)
 
     def predict_rows(self, X: Matrix, out: Vector) -> None:
         self._engine.predict_rows(self._memory, X, out)
@@ -111,12 +134,6 @@ class Runner:
         return self._memory.t
 
     @property
-    def state(self) -> Any:
-        """The state as the rounds have it, its arrays still those the engine writes to."""
-        if self._grows:
-            n, s = self._memory.n, self._state
-            return self._kind(s.S[:, :n], s.alpha[:, :n], s.log_w, self._memory.t)
-        now: dict[str, int] = {"t": self._memory.t}
-        if hasattr(self._state, "node"):
-            now["node"] = self._memory.node
-        return self._state._replace(**now)
+    def state(self) -> omkr.State:
+        n, a = self._memory.n, self._arrays
+        return omkr.State(a.S[:, :n], a.alpha[:, :n], a.log_w, self._memory.t)

@@ -57,7 +57,8 @@ def refine(problem: Problem, log_u: Vector, t: int) -> Index:
 def chances(problem: Problem, log_u: Vector, d: Index, t: int) -> Vector:
     xi = problem.schedule.xi_at(t)
     lead = d == np.arange(len(d))
-    return (1 - xi) * normalised(log_u) + xi * lead / lead.sum()  # (24)
+    p: Vector = (1 - xi) * normalised(log_u) + xi * lead / lead.sum()  # (24)
+    return p
 
 
 def prepare(problem: Problem, log_u: Vector, before: Index | None, t: int, r: Vector) -> tuple[Index, int]:

@@ -12,7 +12,8 @@ def normalised(log_w: Vector) -> Vector:
     array([0.25, 0.75])
     """
     w: Vector = np.exp(log_w - log_w.max())
-    return w / w.sum()
+    w /= w.sum()
+    return w
 
 
 def draw(p: Vector, r: float) -> int:
