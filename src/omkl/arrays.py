@@ -29,6 +29,17 @@ def padded(*shape: int) -> Tensor:
     return raw[skip : skip + size].reshape(*outer, width)[..., :inner]
 
 
+def is_padded(a: Tensor) -> bool:
+    """Whether `a` is laid out as `padded` does it.
+
+    >>> is_padded(padded(3, 2, 50)), is_padded(np.zeros((3, 2, 50)))
+    (True, False)
+    """
+    width = -(-a.shape[-1] // LANES) * LANES
+    strides = np.cumprod((1, width, *a.shape[-2:0:-1]))[::-1] * a.itemsize
+    return a.dtype == np.float64 and a.ctypes.data % 64 == 0 and a.strides == tuple(strides)
+
+
 def padded_copy(a: Tensor) -> Tensor:
     """A copy of `a` laid out by `padded`."""
     out = padded(*a.shape)

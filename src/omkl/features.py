@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from omkl.arrays import Matrix, Tensor, Vector
+from omkl.arrays import Matrix, Tensor, Vector, padded
 from omkl.kernels import Gaussian, Kernel, Matern
 
 
@@ -45,7 +45,7 @@ def frequencies(kernels: Sequence[Kernel], names: Sequence[str], D: int, seed: i
     >>> np.array_equal(V[:, :1], frequencies(kernels, ["age"], 3, seed=1))
     True
     """
-    V = np.empty((len(kernels), len(names), D))
+    V = padded(len(kernels), len(names), D)
     for k, name in enumerate(names):
         rng = generator(seed, "column " + name)
         for i, kernel in enumerate(kernels):
@@ -70,7 +70,7 @@ def orthogonal_frequencies(kernels: Sequence[Kernel], d: int, D: int, seed: int)
                 f"orthogonal features need a radial kernel (Gaussian or Matern), got {kernel!r}; "
                 "leave it out of the dictionary or take orthogonal=False"
             )
-    V = np.empty((len(kernels), d, D))
+    V = padded(len(kernels), d, D)
     rng = generator(seed, "orthogonal")
     for i, kernel in enumerate(kernels):
         blocks = rng.standard_normal((-(-D // d), d, d))

@@ -47,6 +47,10 @@ class Online:
         The Generator, or a seed for one, that draws nodes and subsets.
     backend
         "engine" for the compiled rounds, "rounds" for the NumPy ones; the same results to rounding.
+    checkpoint
+        Go on from here instead of from the start.
+    isa, compiled
+        An instruction set other than the machine's best; a problem compiled before, to be shared.
 
     One thread may predict while another learns: calls take turns, and none sees half a round.
 
@@ -69,6 +73,7 @@ class Online:
         backend: Backend = "engine",
         checkpoint: Checkpoint | None = None,
         isa: str | None = None,
+        compiled: Any = None,
     ) -> None:
         if learner not in ROUNDS:
             raise ValueError(f"learner must be one of {', '.join(LEARNERS)}, got {learner!r}")
@@ -78,14 +83,20 @@ class Online:
         self.backend: Backend = backend if engine.runs(learner, problem) else "rounds"
         self._isa = isa
         self._lock = threading.Lock()
-        self._install(problem, rng, checkpoint)
+        self._install(problem, rng, checkpoint, compiled)
 
     @classmethod
     def make(cls, learner: str, settings: Settings, d: int, seed: int = 0, **options: Any) -> Self:
         """A new learner for d features; `seed` decides its random features and its draws."""
         return cls(learner, settings.problem(learner, d, seed=seed), seed, **options)
 
-    def _install(self, problem: Any, rng: np.random.Generator | int | None, checkpoint: Checkpoint | None) -> None:
+    def _install(
+        self,
+        problem: Any,
+        rng: np.random.Generator | int | None,
+        checkpoint: Checkpoint | None,
+        compiled: Any,
+    ) -> None:
         rounds = ROUNDS[self.learner]
         self.problem = problem
         self._draws: int = rounds.draws(problem)
@@ -101,12 +112,13 @@ class Online:
         else:
             state, generator, self.evaluations = checkpoint
             self._pcg.state = generator  # type: ignore[assignment]  # NumPy's own name for this dict is private
+        self._compiled = compiled
         if self.backend == "engine":
-            compiled = engine.compile_problem(self.learner, problem, self._isa)
+            self._compiled = compiled or engine.compile_problem(self.learner, problem, self._isa)
             self._runner: engine.Runner | engine.GrowingRunner | PlainRunner = (
-                engine.GrowingRunner(compiled, state, problem.budget)
+                engine.GrowingRunner(self._compiled, state, problem.budget)
                 if self.learner == "omkr"
-                else engine.Runner(compiled, state)
+                else engine.Runner(self._compiled, state)
             )
         else:
             self._runner = PlainRunner(rounds, problem, state)
@@ -115,17 +127,11 @@ class Online:
 
     def predict(self, x: ArrayLike) -> float:
         """The prediction for one sample, with the kernels that the next `learn` will hear."""
-        x = self._sample(x)
-        with self._lock:
-            return self._runner.predict(x)
+        return self.ask(self._sample(x))
 
     def predict_rows(self, X: ArrayLike) -> Vector:
         """Predictions for many samples from the state as it is; nothing is learned."""
-        X = self._samples(X)
-        out = np.empty(len(X))
-        with self._lock:
-            self._runner.predict_rows(X, out)
-        return out
+        return self.ask_rows(self._samples(X))
 
     def learn(self, x: ArrayLike, y: float, weight: float = 1.0) -> None:
         """Learn one sample. Input that cannot be learned is refused and changes nothing."""
@@ -134,6 +140,31 @@ class Online:
             raise ValueError(self._about_target(y, ""))
         if not 0 <= weight < math.inf:
             raise ValueError(f"weight must be a finite number of at least 0, got {weight}")
+        self.tell(x, y, weight)
+
+    def run(self, X: ArrayLike, y: ArrayLike, weight: ArrayLike | None = None) -> Vector:
+        """Predict, then learn, row after row; returns the predictions, each made before its row was learned.
+
+        A chunk with a value that cannot be learned is refused whole. Where the learner diverges the
+        rows before are learned, the state is that of the last good round, and DivergenceError says so.
+        """
+        X = self._samples(X)
+        y = self._targets(y, len(X))
+        return self.tell_rows(X, y, None if weight is None else self._weights(weight, len(X)))
+
+    # The same for callers that have checked what they pass
+
+    def ask(self, x: Vector) -> float:
+        with self._lock:
+            return self._runner.predict(x)
+
+    def ask_rows(self, X: Matrix) -> Vector:
+        out = np.empty(len(X))
+        with self._lock:
+            self._runner.predict_rows(X, out)
+        return out
+
+    def tell(self, x: Vector, y: float, weight: float = 1.0) -> None:
         with self._lock:
             if self._draws:
                 self._rng.random(out=self._r)
@@ -145,18 +176,10 @@ class Online:
             if self._budget is not None:
                 self._warn_if_full(1)
 
-    def run(self, X: ArrayLike, y: ArrayLike, weight: ArrayLike | None = None) -> Vector:
-        """Predict, then learn, row after row; returns the predictions, each made before its row was learned.
-
-        A chunk with a value that cannot be learned is refused whole. Where the learner diverges the
-        rows before are learned, the state is that of the last good round, and DivergenceError says so.
-        """
-        X = self._samples(X)
-        y = self._targets(y, len(X))
-        w = None if weight is None else self._weights(weight, len(X))
+    def tell_rows(self, X: Matrix, y: Vector, weight: Vector | None = None) -> Vector:
         out = np.empty(len(X))
         with self._lock:
-            done, heard = self._runner.run(X, y, self._rng.random(len(X) * self._draws), w, out)
+            done, heard = self._runner.run(X, y, self._rng.random(len(X) * self._draws), weight, out)
             self.evaluations += heard
             if done < len(X):
                 self._give_back(len(X) - done)
@@ -183,8 +206,30 @@ class Online:
         with self._lock:
             return Checkpoint(_copied(self._runner.state), copy.deepcopy(dict(self._pcg.state)), self.evaluations)
 
+    def restore(self, checkpoint: Checkpoint) -> None:
+        """Back to where `checkpoint` was taken."""
+        with self._lock:
+            self._install(self.problem, None, checkpoint, self._compiled)
+
+    def move_to(self, problem: Any) -> None:
+        """Go on with the same state on another problem, for instance one with a feature more.
+
+        OMKR's support points get zeros for features that they did not have.
+        """
+        with self._lock:
+            state = _copied(self._runner.state)
+            if self.learner == "omkr":
+                state = state._replace(S=np.pad(state.S, ((0, problem.d - len(state.S)), (0, 0))))
+            self._install(
+                problem, None, Checkpoint(state, copy.deepcopy(dict(self._pcg.state)), self.evaluations), None
+            )
+
     def copy(self) -> "Online":
-        return Online(self.learner, self.problem, backend=self.backend, checkpoint=self.checkpoint(), isa=self._isa)
+        """A twin that goes its own way; the problem is shared, the state is not."""
+        return Online(
+            self.learner, self.problem, backend=self.backend, checkpoint=self.checkpoint(), isa=self._isa,
+            compiled=self._compiled,
+        )  # fmt: skip
 
     def __getstate__(self) -> dict[str, Any]:
         return {

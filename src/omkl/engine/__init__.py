@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from omkl.arrays import LANES, Matrix, Vector, padded, padded_copy
+from omkl.arrays import LANES, Matrix, Vector, is_padded, padded, padded_copy
 from omkl.engine import _native
 from omkl.engine._native import first_not_finite, supported
 from omkl.kernels import Cauchy, Gaussian, Kernel, Laplacian, Matern
@@ -60,7 +60,7 @@ def compile_problem(learner: str, problem: Any, isa: str | None = None) -> _nati
         families, rates = [code for code, _ in codes], np.array([rate for _, rate in codes])
         seen: Any = SimpleNamespace(**problem._asdict(), families=families, rates=rates)
     else:
-        seen = problem._replace(V=padded_copy(problem.V))
+        seen = problem if is_padded(problem.V) else problem._replace(V=padded_copy(problem.V))
     return _ENGINES[learner](seen, isa or instruction_set())
 
 

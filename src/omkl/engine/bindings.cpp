@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "problem.hpp"
+#include "scaling.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -171,7 +172,11 @@ int64_t rounds(nb::handle state) { return nb::cast<int64_t>(state.attr("t")); }
 void build(Raker::Problem &p, Kept &kept, nb::handle o) { p = {frequencies(kept, o), descent(o), schedule(o)}; }
 void build(Rfomkr::Problem &p, Kept &kept, nb::handle o) { p = {frequencies(kept, o), schedule(o)}; }
 void build(OmklGf::Problem &p, Kept &kept, nb::handle o) {
-  p = {frequencies(kept, o), descent(o), schedule(o), nb::cast<long>(o.attr("M")), or_none(o, "freeze_after"),
+  p = {frequencies(kept, o),
+       descent(o),
+       schedule(o),
+       nb::cast<long>(o.attr("M")),
+       or_none(o, "freeze_after"),
        nb::cast<bool>(o.attr("weighted"))};
 }
 void build(SfgMkl::Problem &p, Kept &kept, nb::handle o) {
@@ -180,8 +185,13 @@ void build(SfgMkl::Problem &p, Kept &kept, nb::handle o) {
 }
 void build(SfgMklR::Problem &p, Kept &kept, nb::handle o) {
   nb::object beta = o.attr("beta");
-  p = {frequencies(kept, o), graph(kept, o), descent(o), schedule(o), commit(o),
-       nb::cast<int64_t>(o.attr("commit_after")), beta.is_none() ? -1 : nb::cast<double>(beta)};
+  p = {frequencies(kept, o),
+       graph(kept, o),
+       descent(o),
+       schedule(o),
+       commit(o),
+       nb::cast<int64_t>(o.attr("commit_after")),
+       beta.is_none() ? -1 : nb::cast<double>(beta)};
 }
 // Its kernels come as codes and rates: `o` has `families` and `rates` beside the fields of rounds/omkr.py.
 void build(Omkr::Problem &p, Kept &kept, nb::handle o) {
@@ -335,8 +345,8 @@ struct Engine : AnyEngine {
   }
 
   // Returns (rows done, kernels heard).
-  std::pair<long, long> run(Memory<Algorithm> &memory, ConstMatrix X, ConstVector y, ConstVector r,
-                            nb::object weight, Vector out) const {
+  std::pair<long, long> run(Memory<Algorithm> &memory, ConstMatrix X, ConstVector y, ConstVector r, nb::object weight,
+                            Vector out) const {
     want_inputs(X.shape(1));
     const size_t rows = X.shape(0);
     if (y.shape(0) != rows || out.shape(0) != rows) throw nb::value_error("X, y and out must have as many rows");
@@ -366,29 +376,32 @@ void bind(nb::module_ &m, const std::string &name, Loop<Algorithm> Table::*loop)
       .def_prop_ro("node", [](const M &self) { return node_of(self.state); })
       .def_prop_ro("n", [](const M &self) { return support_of(self.state); });
   nb::class_<E, AnyEngine>(m, (name + "Engine").c_str())
-      .def("__init__",
-           [loop](E *self, nb::handle problem, const std::string &isa) {
-             new (self) E{};
-             self->loop = &(table(isa).*loop);
-             build(self->problem, self->kept, problem);
-           },
-           "problem"_a, "isa"_a)
-      .def("memory",
-           [](const E &self, nb::handle state) {
-             M memory{};
-             bind_state(memory.state, self.problem, memory.kept, state);
-             return memory;
-           },
-           "state"_a)
+      .def(
+          "__init__",
+          [loop](E *self, nb::handle problem, const std::string &isa) {
+            new (self) E{};
+            self->loop = &(table(isa).*loop);
+            build(self->problem, self->kept, problem);
+          },
+          "problem"_a, "isa"_a)
+      .def(
+          "memory",
+          [](const E &self, nb::handle state) {
+            M memory{};
+            bind_state(memory.state, self.problem, memory.kept, state);
+            return memory;
+          },
+          "state"_a)
       .def("predict", &E::predict, "memory"_a, "x"_a)
       .def("predict_rows", &E::predict_rows, "memory"_a, "X"_a, "out"_a.noconvert())
       .def("learn", &E::learn, "memory"_a, "x"_a, "y"_a, "r"_a, "weight"_a)
-      .def("run", [](const E &self, M &memory, ConstMatrix X, ConstVector y, ConstVector r, nb::object weight,
-                     Vector out) {
-             auto [done, heard] = self.run(memory, X, y, r, weight, out);
-             return nb::make_tuple(done, heard);
-           },
-           "memory"_a, "X"_a, "y"_a, "r"_a, "weight"_a.none(), "out"_a.noconvert());
+      .def(
+          "run",
+          [](const E &self, M &memory, ConstMatrix X, ConstVector y, ConstVector r, nb::object weight, Vector out) {
+            auto [done, heard] = self.run(memory, X, y, r, weight, out);
+            return nb::make_tuple(done, heard);
+          },
+          "memory"_a, "X"_a, "y"_a, "r"_a, "weight"_a.none(), "out"_a.noconvert());
 }
 
 // Flat index of the first value that is not finite, or -1.
@@ -403,6 +416,72 @@ long first_not_finite(nb::ndarray<const double, nb::c_contig, nb::device::cpu> a
   return -1;
 }
 
+Columns columns(Vector &count, Vector &mean, Vector &square, size_t d) {
+  if (count.shape(0) != d || mean.shape(0) != d || square.shape(0) != d)
+    throw nb::value_error("X and the running statistics must have as many columns");
+  return {static_cast<long>(d), count.data(), mean.data(), square.data()};
+}
+
+void standardise_rows(Vector count, Vector mean, Vector square, ConstMatrix X, Matrix out, bool keep) {
+  const size_t d = X.shape(1);
+  Columns c = columns(count, mean, square, d);
+  if (out.shape(0) != X.shape(0) || out.shape(1) != d) throw nb::value_error("X and out must have one shape");
+  nb::gil_scoped_release release;
+  for (size_t i = 0; i < X.shape(0); ++i) standardise(c, X.data() + i * d, out.data() + i * d, keep);
+}
+
+void standardise_row(Vector count, Vector mean, Vector square, ConstVector x, Vector out, bool keep) {
+  Columns c = columns(count, mean, square, x.shape(0));
+  if (out.shape(0) != x.shape(0)) throw nb::value_error("x and out must have one shape");
+  standardise(c, x.data(), out.data(), keep);
+}
+
+void standardise_targets(Vector stats, ConstVector y, Vector out, Vector shift, Vector scale) {
+  const size_t rows = y.shape(0);
+  if (stats.shape(0) != 3 || out.shape(0) != rows || shift.shape(0) != rows || scale.shape(0) != rows)
+    throw nb::value_error("stats must have 3 entries, and y, out, shift and scale as many rows");
+  for (size_t i = 0; i < rows; ++i)
+    out.data()[i] = standardise_target(stats.data(), y.data()[i], shift.data()[i], scale.data()[i]);
+}
+
+double standardise_one_target(Vector stats, double y) {
+  if (stats.shape(0) != 3) throw nb::value_error("stats must have 3 entries");
+  double shift, scale;
+  return standardise_target(stats.data(), y, shift, scale);
+}
+
+// (shift, scale) that map a prediction made now back to the target's units.
+nb::tuple target_map(ConstVector stats) {
+  if (stats.shape(0) != 3) throw nb::value_error("stats must have 3 entries");
+  const double *s = stats.data();
+  return nb::make_tuple(s[1], deviation(s[0], s[1], s[2]));
+}
+
+// The values of `row` for `names`, `missing` where there is none. Returns how many were found, or
+// -1 - i where the value for names[i] is not a finite number.
+long gather(nb::dict row, nb::tuple names, double missing, Vector out) {
+  const size_t d = nb::len(names);
+  if (out.shape(0) != d) throw nb::value_error("names and out must be as many");
+  long found = 0;
+  for (size_t i = 0; i < d; ++i) {
+    PyObject *value = PyDict_GetItemWithError(row.ptr(), PyTuple_GET_ITEM(names.ptr(), static_cast<Py_ssize_t>(i)));
+    if (!value) {
+      if (PyErr_Occurred()) throw nb::python_error();
+      out.data()[i] = missing;
+      continue;
+    }
+    const double number = PyFloat_AsDouble(value);
+    if (number == -1.0 && PyErr_Occurred()) {
+      PyErr_Clear();
+      return -1 - static_cast<long>(i);
+    }
+    if (!std::isfinite(number)) return -1 - static_cast<long>(i);
+    out.data()[i] = number;
+    ++found;
+  }
+  return found;
+}
+
 }  // namespace
 }  // namespace omkl
 
@@ -410,6 +489,13 @@ NB_MODULE(_native, m) {
   using namespace omkl;
   m.def("supported", &supported);
   m.def("first_not_finite", &first_not_finite, "a"_a);
+  m.def("standardise_rows", &standardise_rows, "count"_a, "mean"_a, "square"_a, "X"_a, "out"_a.noconvert(), "keep"_a);
+  m.def("standardise_row", &standardise_row, "count"_a, "mean"_a, "square"_a, "x"_a, "out"_a.noconvert(), "keep"_a);
+  m.def("standardise_targets", &standardise_targets, "stats"_a, "y"_a, "out"_a.noconvert(), "shift"_a.noconvert(),
+        "scale"_a.noconvert());
+  m.def("gather", &gather, "row"_a, "names"_a, "missing"_a, "out"_a.noconvert());
+  m.def("standardise_target", &standardise_one_target, "stats"_a, "y"_a);
+  m.def("target_map", &target_map, "stats"_a);
   nb::class_<AnyMemory>(m, "Memory");
   nb::class_<AnyEngine>(m, "Engine");
   bind<Omkr>(m, "Omkr", &Table::omkr);

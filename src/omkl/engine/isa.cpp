@@ -11,9 +11,9 @@ namespace OMKL_ISA {
 
 extern const Table table;
 const Table table = {
-    {OmkrRound::predict, OmkrRound::run},       {RfomkrRound::predict, RfomkrRound::run},
-    {RakerRound::predict, RakerRound::run},     {OmklGfRound::predict, OmklGfRound::run},
-    {SfgMklRound::predict, SfgMklRound::run},   {SfgMklRRound::predict, SfgMklRRound::run},
+    {OmkrRound::predict, OmkrRound::run},     {RfomkrRound::predict, RfomkrRound::run},
+    {RakerRound::predict, RakerRound::run},   {OmklGfRound::predict, OmklGfRound::run},
+    {SfgMklRound::predict, SfgMklRound::run}, {SfgMklRRound::predict, SfgMklRRound::run},
 };
 
 }  // namespace OMKL_ISA

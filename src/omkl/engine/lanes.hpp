@@ -60,19 +60,18 @@ OMKL_INLINE void sincos(vec a, vec &sine, vec &cosine) {
   const vec r = a - n * 0x1.921fb544p0 - n * 0x1.0b4611a6p-34 - n * 0x1.3198a2e037073p-69;
   const vec x = r * r;
   const vec s =
-      r +
-      r * x *
-          (-0x1.5555555555549p-3 +
-           x * (0x1.111111110f8a6p-7 + x * (-0x1.a01a019c161d5p-13 +
-                                            x * (0x1.71de357b1fe7dp-19 + x * (-0x1.ae5e68a2b9cebp-26 +
-                                                                              x * 0x1.5d93a5acfd57cp-33)))));
+      r + r * x *
+              (-0x1.5555555555549p-3 +
+               x * (0x1.111111110f8a6p-7 +
+                    x * (-0x1.a01a019c161d5p-13 +
+                         x * (0x1.71de357b1fe7dp-19 + x * (-0x1.ae5e68a2b9cebp-26 + x * 0x1.5d93a5acfd57cp-33)))));
   const vec c =
       1 - (0.5 * x -
            x * x *
                (0x1.555555555554cp-5 +
-                x * (-0x1.6c16c16c15177p-10 + x * (0x1.a01a019cb1590p-16 +
-                                                   x * (-0x1.27e4f809c52adp-22 + x * (0x1.1ee9ebdb4b1c4p-29 +
-                                                                                      x * -0x1.8fae9be8838d4p-37))))));
+                x * (-0x1.6c16c16c15177p-10 +
+                     x * (0x1.a01a019cb1590p-16 +
+                          x * (-0x1.27e4f809c52adp-22 + x * (0x1.1ee9ebdb4b1c4p-29 + x * -0x1.8fae9be8838d4p-37))))));
   const veci swap = (quadrant & 1) != 0;
   const veci minus_sine = (quadrant & 2) << 62, minus_cosine = ((quadrant + 1) & 2) << 62;
   sine = (vec)((veci)(swap ? c : s) ^ minus_sine);

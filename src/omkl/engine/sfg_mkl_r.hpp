@@ -34,8 +34,7 @@ struct SfgMklRRound {
       for (long i = 0; i < N; ++i) lead[i] = state.log_u[i] >= tenth;  // (22)
     } else {
       const double xi = xi_at(problem.schedule, t);
-      for (long i = 0; i < N; ++i)
-        lead[i] = (1 - xi) * share[i] >= problem.beta - xi / static_cast<double>(N);  // (22)
+      for (long i = 0; i < N; ++i) lead[i] = (1 - xi) * share[i] >= problem.beta - xi / static_cast<double>(N);  // (22)
       lead[heaviest(share, N)] = 1;
     }
     for (long i = 0; i < N; ++i) {

@@ -1,0 +1,303 @@
+"""What both doors stand on: scaling, learners for a target or for labels, one lock.
+
+A core takes checked arrays. One row and a chunk of rows give the same results to the last bit;
+a chunk that cannot be learned to its end is refused whole.
+"""
+
+import threading
+from collections.abc import Hashable, Sequence
+from typing import Any, Literal
+
+import numpy as np
+
+from omkl.arrays import Matrix, Vector
+from omkl.engine._native import gather
+from omkl.errors import DivergenceError
+from omkl.online import Online
+from omkl.scaling import InputScaler, TargetScaler
+from omkl.settings import Settings
+
+Scale = Literal["online", "none"]
+
+
+class Core:
+    """Inputs of named features on their way to one or more learners."""
+
+    def __init__(self, learner: str, settings: Settings, seed: int, names: Sequence[Hashable], scale: Scale) -> None:
+        if scale not in ("online", "none"):
+            raise ValueError(f"scale must be online or none, got {scale!r}")
+        self.learner, self.settings, self.seed = learner, settings, seed
+        self.names = tuple(names)
+        self.inputs = InputScaler(len(names)) if scale == "online" else None
+        self.online = Online(learner, self._problem(), seed)
+        self._set_up()
+
+    def _set_up(self) -> None:
+        self._lock = threading.RLock()
+        self._raw, self._row = np.empty(len(self.names)), np.empty(len(self.names))
+
+    def _problem(self) -> Any:
+        return self.settings.problem(self.learner, names=[str(name) for name in self.names], seed=self.seed)
+
+    @property
+    def learners(self) -> list[Online]:
+        """Everything that learns."""
+        return [self.online]
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name not in ("_lock", "_raw", "_row")}
+
+    def __setstate__(self, kept: dict[str, Any]) -> None:
+        self.__dict__.update(kept)
+        self._set_up()
+
+    # Inputs
+
+    def row(self, x: dict[Hashable, Any], keep: bool) -> Vector:
+        """One river row, ordered and scaled. With `keep` its new features become known.
+
+        A feature that is not there counts as its mean so far, or as 0 where inputs are not scaled.
+        """
+        found = gather(x, self.names, 0.0 if self.inputs is None else np.nan, self._raw)
+        if found < 0:
+            name = self.names[-1 - found]
+            raise ValueError(
+                f"feature {name!r} must be a finite number, got {x[name]!r}; "
+                "encode categories (river.preprocessing.OneHotEncoder) and impute what is missing"
+            )
+        if keep and found < len(x):
+            self.meet(x)
+            return self.row(x, keep)
+        if self.inputs is None:
+            return self._raw
+        self.inputs.transform_row(self._raw, self._row)
+        return self._row
+
+    def meet(self, names: Sequence[Hashable] | dict[Hashable, Any]) -> None:
+        """Make features known: a new Problem with a column of frequencies for each, the state as it was."""
+        new = in_order(set(names) - set(self.names))
+        if not new:
+            return
+        self.names += tuple(new)
+        if self.inputs is not None:
+            self.inputs.extend(len(new))
+        problem = self._problem()
+        for online in self.learners:
+            online.move_to(problem)
+        self._raw, self._row = np.empty(len(self.names)), np.empty(len(self.names))
+
+    def scaled(self, X: Matrix) -> Matrix:
+        return X if self.inputs is None else self.inputs.transform(X)
+
+    def _snapshot(self) -> dict[str, Any]:
+        return {
+            "checkpoints": [online.checkpoint() for online in self.learners],
+            "inputs": None if self.inputs is None else self.inputs.copy(),
+        }
+
+    def _roll_back(self, before: dict[str, Any]) -> None:
+        self.inputs = before["inputs"]
+        for online, checkpoint in zip(self.learners, before["checkpoints"], strict=True):
+            online.restore(checkpoint)
+
+
+class TargetCore(Core):
+    """A learner for a number."""
+
+    def __init__(self, learner: str, settings: Settings, seed: int, names: Sequence[Hashable], scale: Scale) -> None:
+        super().__init__(learner, settings, seed, names, scale)
+        self.target = TargetScaler() if scale == "online" else None
+
+    def predict(self, X: Matrix) -> Vector:
+        with self._lock:
+            f = self.online.ask_rows(self.scaled(X))
+            return f if self.target is None else self.target.back(f)
+
+    def run(self, X: Matrix, y: Vector, weight: Vector | None = None) -> Vector:
+        """Prequential predictions; all rows are learned, or none."""
+        with self._lock:
+            if self.inputs is None or self.target is None:
+                return self._tell(X, y, weight)
+            before = self.inputs.copy(), self.target.copy()
+            Xs = self.inputs.learn(X)
+            ys, shift, scale = self.target.learn(y)
+            try:
+                return shift + scale * self._tell(Xs, ys, weight)
+            except DivergenceError:
+                self.inputs, self.target = before
+                raise
+
+    def _tell(self, X: Matrix, y: Vector, weight: Vector | None) -> Vector:
+        before = self.online.checkpoint() if len(X) > 1 else None
+        try:
+            return self.online.tell_rows(X, y, weight)
+        except DivergenceError:
+            if before is not None:
+                self.online.restore(before)
+            raise
+
+    def predict_row(self, x: dict[Hashable, Any]) -> float:
+        with self._lock:
+            f = self.online.ask(self.row(x, keep=False))
+            return f if self.target is None else self.target.back_one(f)
+
+    def learn_row(self, x: dict[Hashable, Any], y: float, weight: float) -> None:
+        with self._lock:
+            row = self.row(x, keep=True)
+            if self.inputs is None or self.target is None:
+                self.online.tell(row, y, weight)
+                return
+            target = self.target.copy()
+            self.online.tell(row, target.learn_one(y), weight)
+            self.target = target
+            self.inputs.learn_row(self._raw, self._row)
+
+
+class LabelCore(Core):
+    """Learners for labels: one while there are two labels, then one for each against the rest.
+
+    All start from one seed, so that the learner of a label nobody has seen yet is the same for
+    every such label: `rest`. A new label takes a copy of it, and has thereby learned that all rows
+    so far were something else. `closed` says how many labels there will ever be, where that is
+    known; then `rest` ends when they have all come.
+    """
+
+    def __init__(
+        self,
+        learner: str,
+        settings: Settings,
+        seed: int,
+        names: Sequence[Hashable],
+        scale: Scale,
+        closed: int | None = None,
+    ) -> None:
+        super().__init__(learner, settings, seed, names, scale)
+        self.closed = closed
+        self.labels: list[Hashable] = []
+        self.each: list[Online] = [self.online]
+        self.rest: Online | None = None
+
+    @property
+    def learners(self) -> list[Online]:
+        return [*self.each, self.rest] if self.rest else self.each
+
+    def _welcome(self, label: Hashable) -> None:
+        known = len(self.labels)
+        if known == 1 and self.closed != 2:
+            self.rest = self.online.copy()
+        elif known == 2 and self.rest is not None:
+            self.each = [mirrored(self.online), self.online, self.rest.copy()]
+        elif known > 2 and self.rest is not None:
+            self.each.append(self.rest.copy())
+        self.labels.append(label)
+        if len(self.labels) == self.closed:
+            self.rest = None
+
+    def _signs(self, label: Hashable) -> list[float]:
+        """What each learner is told about a row of this label; the first label is the -1 of the first learner."""
+        place = self.labels.index(label)
+        if len(self.labels) <= 2:
+            signs = [1.0 if place == 1 else -1.0]
+        else:
+            signs = [1.0 if k == place else -1.0 for k in range(len(self.labels))]
+        return [*signs, -1.0] if self.rest else signs
+
+    def _scores(self, f: list[Vector] | list[float]) -> list[Any]:
+        """A score for each label, from the outputs of the learners."""
+        if len(self.labels) <= 2:
+            return [-f[0], f[0]][: len(self.labels)]
+        return f[: len(self.labels)]
+
+    def scores(self, X: Matrix) -> Matrix:
+        """(rows, labels)"""
+        with self._lock:
+            Xs = self.scaled(X)
+            columns = self._scores([online.ask_rows(Xs) for online in self.each])
+            return np.stack(columns, axis=1) if columns else np.empty((len(X), 0))
+
+    def run(self, X: Matrix, y: Sequence[Hashable], weight: Vector | None = None) -> Matrix:
+        """Prequential scores, (rows, labels known in the end), -inf for labels not known yet; all rows or none."""
+        with self._lock:
+            before = self._snapshot() | {"labels": list(self.labels), "each": list(self.each), "rest": self.rest}
+            try:
+                return self._run(X, y, weight)
+            except DivergenceError:
+                self.labels, self.each, self.rest = before["labels"], before["each"], before["rest"]
+                self._roll_back(before)
+                raise
+
+    def _run(self, X: Matrix, y: Sequence[Hashable], weight: Vector | None) -> Matrix:
+        Xs = X if self.inputs is None else self.inputs.learn(X)
+        first = {label: k for k, label in reversed(list(enumerate(y)))}
+        arrivals = sorted(k for label, k in first.items() if label not in self.labels)
+        starts = sorted({0, *arrivals})
+        parts = []
+        for start, stop in zip(starts, [*starts[1:], len(X)], strict=True):
+            if start in arrivals:
+                # the row that brings a label is predicted before the label is known
+                unseen = self._scores([online.ask_rows(Xs[start : start + 1]) for online in self.each])
+                self._welcome(y[start])
+            signs = {label: self._signs(label) for label in set(y[start:stop])}
+            told = np.array([signs[label] for label in y[start:stop]]).T
+            w = None if weight is None else weight[start:stop]
+            heard = [online.tell_rows(Xs[start:stop], np.ascontiguousarray(s), w)
+                     for online, s in zip(self.learners, told, strict=True)]  # fmt: skip
+            columns = np.stack(self._scores(heard), axis=1)
+            if start in arrivals:
+                columns[0] = -np.inf
+                columns[0, : len(unseen)] = np.ravel(unseen)
+            parts.append(columns)
+        out = np.full((len(X), len(self.labels)), -np.inf)
+        row = 0
+        for part in parts:
+            out[row : row + len(part), : part.shape[1]] = part
+            row += len(part)
+        return out
+
+    def scores_row(self, x: dict[Hashable, Any]) -> list[float]:
+        with self._lock:
+            row = self.row(x, keep=False)
+            return self._scores([online.ask(row) for online in self.each])
+
+    def learn_row(self, x: dict[Hashable, Any], label: Hashable, weight: float) -> None:
+        with self._lock:
+            row = self.row(x, keep=True)
+            if label not in self.labels:
+                self._welcome(label)
+            for online, sign in zip(self.learners, self._signs(label), strict=True):
+                online.tell(row, sign, weight)
+            if self.inputs is not None:
+                self.inputs.learn_row(self._raw, self._row)
+
+
+def mirrored(online: Online) -> Online:
+    """The learner that was told the opposite of every label: the losses are even, so only theta changes sign."""
+    twin = online.copy()
+    checkpoint = twin.checkpoint()
+    twin.restore(checkpoint._replace(state=checkpoint.state._replace(theta=-checkpoint.state.theta)))
+    return twin
+
+
+def in_order(names: set[Hashable]) -> list[Hashable]:
+    """Sorted by what they are called: new features enter in this order, whatever order they came in."""
+    return sorted(names, key=str)
+
+
+def probabilities(scores: Matrix) -> Matrix:
+    """Logistic scores (rows, labels) to chances: one against the rest, each row normalised.
+
+    >>> probabilities(np.array([[-1.0, 1.0], [0.0, -np.inf]])).round(3)
+    array([[0.269, 0.731],
+           [1.   , 0.   ]])
+    """
+    p: Matrix = np.exp(-np.logaddexp(0.0, -scores))
+    total = p.sum(axis=1, keepdims=True)
+    known = np.isfinite(scores)
+    even: Matrix = known / np.maximum(known.sum(axis=1, keepdims=True), 1)
+    np.divide(p, total, out=even, where=total > 0)
+    return even
+
+
+def make_seed(seed: int | None) -> int:
+    """`seed`, or one from the system's entropy, small enough for every file format."""
+    return int(np.random.SeedSequence().generate_state(1)[0]) if seed is None else int(seed)

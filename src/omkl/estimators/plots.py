@@ -1,0 +1,58 @@
+"""Pictures of a learner. matplotlib (extra `plot`) is imported when one is drawn."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from omkl.arrays import Index, Mask, Vector
+from omkl.kernels import Kernel
+
+
+def _axes(ax: Any) -> Any:
+    if ax is not None:
+        return ax
+    try:
+        import matplotlib.pyplot as plt
+    except ImportError:
+        raise ImportError("plots need matplotlib: pip install 'omkl[plot]'") from None
+    return plt.subplots(figsize=(8, 3.5), layout="constrained")[1]
+
+
+def weights(kernels: Sequence[Kernel], weight: Vector, ax: Any = None) -> Any:
+    """Weight over length scale, one series for each family."""
+    ax = _axes(ax)
+    families = [type(kernel).__name__ for kernel in kernels]
+    scales = np.array([kernel.length_scale for kernel in kernels])
+    for family in dict.fromkeys(families):
+        own = np.array([f == family for f in families])
+        stems = ax.stem(scales[own], weight[own], basefmt=" ", label=family)
+        stems.markerline.set_markersize(4)
+    ax.set(xscale="log", xlabel="length scale", ylabel="weight", ylim=(0, None))
+    if len(set(families)) > 1:
+        ax.legend()
+    return ax
+
+
+def graph(kernels: Sequence[Kernel], A: Mask, cover: Index, refined: Mask, ax: Any = None) -> Any:
+    """Arcs from node to kernel heard, nodes in the order of the dictionary; what refinement added is red."""
+    from matplotlib.patches import FancyArrowPatch
+
+    ax = _axes(ax)
+    N = len(kernels)
+    for i, j in zip(*np.nonzero(refined & ~np.eye(N, dtype=bool)), strict=True):
+        ax.add_patch(
+            FancyArrowPatch(
+                (i, 0), (j, 0), connectionstyle="arc3,rad=-0.45", arrowstyle="-|>",
+                mutation_scale=6, linewidth=0.6, color="tab:grey" if A[i, j] else "tab:red", alpha=0.7,
+            )
+        )  # fmt: skip
+    lead = np.isin(np.arange(N), cover)
+    ax.scatter(np.flatnonzero(~lead), np.zeros((~lead).sum()), s=18, color="tab:blue", zorder=3, label="kernel")
+    ax.scatter(cover, np.zeros(len(cover)), s=42, color="tab:orange", zorder=3, label="in the dominating set")
+    reach = max((abs(int(i) - int(j)) for i, j in zip(*np.nonzero(refined), strict=True)), default=1)
+    ax.set(xlim=(-1, N), ylim=(-0.3 * reach - 0.5, 0.3 * reach + 0.5), yticks=[], xlabel="length scale")
+    shown = np.linspace(0, N - 1, min(N, 9)).round().astype(int)
+    ax.set_xticks(shown, [f"{kernels[k].length_scale:.3g}" for k in shown])
+    ax.legend(loc="upper right")
+    return ax

@@ -1,0 +1,101 @@
+"""Raw units in: inputs standardised as they come, the target mapped and predictions mapped back.
+
+The statistics by which a row is standardised include the row itself, so that the first rows of a
+stream are harmless, a value can never be further than sqrt(n) out, and a prediction sees the same
+row as the learning that follows it. Standardised rows are divided by sqrt(d): their length is
+about 1, whatever d, which is what the dictionaries of length scales are made for. A constant
+column is 0. A prediction is mapped back by the statistics of the targets before it.
+"""
+
+import numpy as np
+
+from omkl.arrays import Matrix, Vector
+from omkl.engine import _native
+
+
+class InputScaler:
+    """Running mean and spread of d columns.
+
+    >>> scaler = InputScaler(1)
+    >>> X = np.array([[10.0], [12.0], [10.0], [12.0]])
+    >>> scaler.learn(X).ravel()
+    array([ 0.        ,  1.        , -0.70710678,  1.        ])
+    >>> scaler.transform(X[:1]).ravel().round(3)
+    array([-0.816])
+    """
+
+    def __init__(self, d: int) -> None:
+        self.count, self.mean, self.square = np.zeros(d), np.zeros(d), np.zeros(d)
+
+    def __setstate__(self, kept: dict[str, Vector]) -> None:
+        # copies, because joblib hands out arrays that cannot be written to
+        self.count, self.mean, self.square = (np.array(kept[name]) for name in ("count", "mean", "square"))
+
+    def learn(self, X: Matrix) -> Matrix:
+        """Rows standardised one after the other, each by all up to it."""
+        out = np.empty_like(X)
+        _native.standardise_rows(self.count, self.mean, self.square, X, out, True)
+        return out
+
+    def transform(self, X: Matrix) -> Matrix:
+        """Rows standardised each as if it came next; nothing is kept."""
+        out = np.empty_like(X)
+        _native.standardise_rows(self.count, self.mean, self.square, X, out, False)
+        return out
+
+    def learn_row(self, x: Vector, out: Vector) -> None:
+        _native.standardise_row(self.count, self.mean, self.square, x, out, True)
+
+    def transform_row(self, x: Vector, out: Vector) -> None:
+        _native.standardise_row(self.count, self.mean, self.square, x, out, False)
+
+    def copy(self) -> "InputScaler":
+        twin = InputScaler(0)
+        twin.count, twin.mean, twin.square = self.count.copy(), self.mean.copy(), self.square.copy()
+        return twin
+
+    def extend(self, columns: int) -> None:
+        """Columns that nobody has seen yet, behind the known ones."""
+        new = np.zeros(columns)
+        self.count, self.mean, self.square = (np.concatenate((a, new)) for a in (self.count, self.mean, self.square))
+
+
+class TargetScaler:
+    """Running mean and spread of the target.
+
+    >>> scaler = TargetScaler()
+    >>> y, shift, scale = scaler.learn(np.array([5.0, 7.0, 6.0]))
+    >>> y, shift, scale
+    (array([0., 1., 0.]), array([0., 5., 6.]), array([0., 0., 1.]))
+    >>> scaler.back(np.array([0.0, 1.0])).round(4)
+    array([6.    , 6.8165])
+    """
+
+    def __init__(self) -> None:
+        self.stats = np.zeros(3)  # count, mean, sum of squared deviations
+
+    def __setstate__(self, kept: dict[str, Vector]) -> None:
+        self.stats = np.array(kept["stats"])
+
+    def learn(self, y: Vector) -> tuple[Vector, Vector, Vector]:
+        """The targets mapped, and for each the shift and scale that its prediction is mapped back with."""
+        out, shift, scale = np.empty_like(y), np.empty_like(y), np.empty_like(y)
+        _native.standardise_targets(self.stats, y, out, shift, scale)
+        return out, shift, scale
+
+    def copy(self) -> "TargetScaler":
+        twin = TargetScaler()
+        twin.stats = self.stats.copy()
+        return twin
+
+    def learn_one(self, y: float) -> float:
+        return _native.standardise_target(self.stats, y)
+
+    def back(self, f: Vector) -> Vector:
+        shift, scale = _native.target_map(self.stats)
+        mapped: Vector = shift + scale * f
+        return mapped
+
+    def back_one(self, f: float) -> float:
+        shift, scale = _native.target_map(self.stats)
+        return shift + scale * f
