@@ -7,3 +7,7 @@ class DivergenceError(ArithmeticError):
 
 class BudgetWarning(UserWarning):
     """A learner that stores samples has stored all it was allowed to."""
+
+
+class ModelFileError(ValueError):
+    """A model file that is truncated, corrupted, foreign, of a newer version, or inconsistent."""

@@ -13,8 +13,32 @@ from omkl.arrays import Matrix, Vector
 from omkl.engine import _native
 
 
-class InputScaler:
-    """Running mean and spread of d columns.
+class Running:
+    """Count, mean and sum of squared deviations of d columns, (3, d).
+
+    A row is tried first (`try_...`) and kept when the learner has taken it (`keep`), so that one
+    that is refused leaves no trace.
+    """
+
+    def __init__(self, d: int) -> None:
+        self.stats, self._spare = np.zeros((3, d)), np.zeros((3, d))
+
+    def __getstate__(self) -> dict[str, Matrix]:
+        return {"stats": self.stats}
+
+    def __setstate__(self, kept: dict[str, Matrix]) -> None:
+        # copies, because joblib hands out arrays that cannot be written to
+        self.stats, self._spare = np.array(kept["stats"]), np.zeros_like(kept["stats"])
+
+    def keep(self) -> None:
+        self.stats, self._spare = self._spare, self.stats
+
+    def restore(self, stats: Matrix) -> None:
+        self.stats = stats
+
+
+class InputScaler(Running):
+    """Inputs standardised as they come.
 
     >>> scaler = InputScaler(1)
     >>> X = np.array([[10.0], [12.0], [10.0], [12.0]])
@@ -24,44 +48,29 @@ class InputScaler:
     array([-0.816])
     """
 
-    def __init__(self, d: int) -> None:
-        self.count, self.mean, self.square = np.zeros(d), np.zeros(d), np.zeros(d)
-
-    def __setstate__(self, kept: dict[str, Vector]) -> None:
-        # copies, because joblib hands out arrays that cannot be written to
-        self.count, self.mean, self.square = (np.array(kept[name]) for name in ("count", "mean", "square"))
-
     def learn(self, X: Matrix) -> Matrix:
         """Rows standardised one after the other, each by all up to it."""
         out = np.empty_like(X)
-        _native.standardise_rows(self.count, self.mean, self.square, X, out, True)
+        _native.standardise_rows(self.stats, X, out)
         return out
 
     def transform(self, X: Matrix) -> Matrix:
         """Rows standardised each as if it came next; nothing is kept."""
         out = np.empty_like(X)
-        _native.standardise_rows(self.count, self.mean, self.square, X, out, False)
+        _native.standardise_each(self.stats, self._spare, X, out)
         return out
 
-    def learn_row(self, x: Vector, out: Vector) -> None:
-        _native.standardise_row(self.count, self.mean, self.square, x, out, True)
-
-    def transform_row(self, x: Vector, out: Vector) -> None:
-        _native.standardise_row(self.count, self.mean, self.square, x, out, False)
-
-    def copy(self) -> "InputScaler":
-        twin = InputScaler(0)
-        twin.count, twin.mean, twin.square = self.count.copy(), self.mean.copy(), self.square.copy()
-        return twin
+    def try_row(self, x: Vector, out: Vector) -> None:
+        _native.standardise_row(self.stats, self._spare, x, out)
 
     def extend(self, columns: int) -> None:
         """Columns that nobody has seen yet, behind the known ones."""
-        new = np.zeros(columns)
-        self.count, self.mean, self.square = (np.concatenate((a, new)) for a in (self.count, self.mean, self.square))
+        self.stats = np.pad(self.stats, ((0, 0), (0, columns)))
+        self._spare = np.zeros_like(self.stats)
 
 
-class TargetScaler:
-    """Running mean and spread of the target.
+class TargetScaler(Running):
+    """A target mapped as it comes.
 
     >>> scaler = TargetScaler()
     >>> y, shift, scale = scaler.learn(np.array([5.0, 7.0, 6.0]))
@@ -72,10 +81,7 @@ class TargetScaler:
     """
 
     def __init__(self) -> None:
-        self.stats = np.zeros(3)  # count, mean, sum of squared deviations
-
-    def __setstate__(self, kept: dict[str, Vector]) -> None:
-        self.stats = np.array(kept["stats"])
+        super().__init__(1)
 
     def learn(self, y: Vector) -> tuple[Vector, Vector, Vector]:
         """The targets mapped, and for each the shift and scale that its prediction is mapped back with."""
@@ -83,13 +89,8 @@ class TargetScaler:
         _native.standardise_targets(self.stats, y, out, shift, scale)
         return out, shift, scale
 
-    def copy(self) -> "TargetScaler":
-        twin = TargetScaler()
-        twin.stats = self.stats.copy()
-        return twin
-
-    def learn_one(self, y: float) -> float:
-        return _native.standardise_target(self.stats, y)
+    def try_one(self, y: float) -> float:
+        return _native.standardise_target(self.stats, self._spare, y)
 
     def back(self, f: Vector) -> Vector:
         shift, scale = _native.target_map(self.stats)

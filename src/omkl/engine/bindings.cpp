@@ -416,45 +416,60 @@ long first_not_finite(nb::ndarray<const double, nb::c_contig, nb::device::cpu> a
   return -1;
 }
 
-Columns columns(Vector &count, Vector &mean, Vector &square, size_t d) {
-  if (count.shape(0) != d || mean.shape(0) != d || square.shape(0) != d)
+Columns columns(const Matrix &stats, size_t d) {
+  if (stats.shape(0) != 3 || stats.shape(1) != d)
     throw nb::value_error("X and the running statistics must have as many columns");
-  return {static_cast<long>(d), count.data(), mean.data(), square.data()};
+  return {static_cast<long>(d), stats.data()};
 }
 
-void standardise_rows(Vector count, Vector mean, Vector square, ConstMatrix X, Matrix out, bool keep) {
+// Rows one after the other, each standardised by all up to it; `stats` goes along.
+void standardise_rows(Matrix stats, ConstMatrix X, Matrix out) {
   const size_t d = X.shape(1);
-  Columns c = columns(count, mean, square, d);
+  const Columns c = columns(stats, d);
   if (out.shape(0) != X.shape(0) || out.shape(1) != d) throw nb::value_error("X and out must have one shape");
   nb::gil_scoped_release release;
-  for (size_t i = 0; i < X.shape(0); ++i) standardise(c, X.data() + i * d, out.data() + i * d, keep);
+  for (size_t i = 0; i < X.shape(0); ++i) standardise(c, c, X.data() + i * d, out.data() + i * d);
 }
 
-void standardise_row(Vector count, Vector mean, Vector square, ConstVector x, Vector out, bool keep) {
-  Columns c = columns(count, mean, square, x.shape(0));
+// Rows standardised each as if it came next; `spare` is overwritten.
+void standardise_each(Matrix stats, Matrix spare, ConstMatrix X, Matrix out) {
+  const size_t d = X.shape(1);
+  const Columns c = columns(stats, d), next = columns(spare, d);
+  if (out.shape(0) != X.shape(0) || out.shape(1) != d) throw nb::value_error("X and out must have one shape");
+  nb::gil_scoped_release release;
+  for (size_t i = 0; i < X.shape(0); ++i) standardise(c, next, X.data() + i * d, out.data() + i * d);
+}
+
+// One row; `spare` becomes the statistics with it.
+void standardise_row(Matrix stats, Matrix spare, ConstVector x, Vector out) {
+  const Columns c = columns(stats, x.shape(0)), next = columns(spare, x.shape(0));
   if (out.shape(0) != x.shape(0)) throw nb::value_error("x and out must have one shape");
-  standardise(c, x.data(), out.data(), keep);
+  standardise(c, next, x.data(), out.data());
 }
 
-void standardise_targets(Vector stats, ConstVector y, Vector out, Vector shift, Vector scale) {
+// As rows of one column; `shift` and `scale` map a prediction made before y is known back to y's units.
+void standardise_targets(Matrix stats, ConstVector y, Vector out, Vector shift, Vector scale) {
+  const Columns c = columns(stats, 1);
   const size_t rows = y.shape(0);
-  if (stats.shape(0) != 3 || out.shape(0) != rows || shift.shape(0) != rows || scale.shape(0) != rows)
-    throw nb::value_error("stats must have 3 entries, and y, out, shift and scale as many rows");
-  for (size_t i = 0; i < rows; ++i)
-    out.data()[i] = standardise_target(stats.data(), y.data()[i], shift.data()[i], scale.data()[i]);
+  if (out.shape(0) != rows || shift.shape(0) != rows || scale.shape(0) != rows)
+    throw nb::value_error("y, out, shift and scale must have as many rows");
+  for (size_t i = 0; i < rows; ++i) {
+    shift.data()[i] = c.mean(0);
+    scale.data()[i] = deviation(c.count(0), c.mean(0), c.square(0));
+    standardise(c, c, y.data() + i, out.data() + i);
+  }
 }
 
-double standardise_one_target(Vector stats, double y) {
-  if (stats.shape(0) != 3) throw nb::value_error("stats must have 3 entries");
-  double shift, scale;
-  return standardise_target(stats.data(), y, shift, scale);
+double standardise_target(Matrix stats, Matrix spare, double y) {
+  double out;
+  standardise(columns(stats, 1), columns(spare, 1), &y, &out);
+  return out;
 }
 
 // (shift, scale) that map a prediction made now back to the target's units.
-nb::tuple target_map(ConstVector stats) {
-  if (stats.shape(0) != 3) throw nb::value_error("stats must have 3 entries");
-  const double *s = stats.data();
-  return nb::make_tuple(s[1], deviation(s[0], s[1], s[2]));
+nb::tuple target_map(Matrix stats) {
+  const Columns c = columns(stats, 1);
+  return nb::make_tuple(c.mean(0), deviation(c.count(0), c.mean(0), c.square(0)));
 }
 
 // The values of `row` for `names`, `missing` where there is none. Returns how many were found, or
@@ -489,13 +504,14 @@ NB_MODULE(_native, m) {
   using namespace omkl;
   m.def("supported", &supported);
   m.def("first_not_finite", &first_not_finite, "a"_a);
-  m.def("standardise_rows", &standardise_rows, "count"_a, "mean"_a, "square"_a, "X"_a, "out"_a.noconvert(), "keep"_a);
-  m.def("standardise_row", &standardise_row, "count"_a, "mean"_a, "square"_a, "x"_a, "out"_a.noconvert(), "keep"_a);
-  m.def("standardise_targets", &standardise_targets, "stats"_a, "y"_a, "out"_a.noconvert(), "shift"_a.noconvert(),
-        "scale"_a.noconvert());
-  m.def("gather", &gather, "row"_a, "names"_a, "missing"_a, "out"_a.noconvert());
-  m.def("standardise_target", &standardise_one_target, "stats"_a, "y"_a);
+  m.def("standardise_rows", &standardise_rows, "stats"_a.noconvert(), "X"_a, "out"_a.noconvert());
+  m.def("standardise_each", &standardise_each, "stats"_a, "spare"_a.noconvert(), "X"_a, "out"_a.noconvert());
+  m.def("standardise_row", &standardise_row, "stats"_a, "spare"_a.noconvert(), "x"_a, "out"_a.noconvert());
+  m.def("standardise_targets", &standardise_targets, "stats"_a.noconvert(), "y"_a, "out"_a.noconvert(),
+        "shift"_a.noconvert(), "scale"_a.noconvert());
+  m.def("standardise_target", &standardise_target, "stats"_a, "spare"_a.noconvert(), "y"_a);
   m.def("target_map", &target_map, "stats"_a);
+  m.def("gather", &gather, "row"_a, "names"_a, "missing"_a, "out"_a.noconvert());
   nb::class_<AnyMemory>(m, "Memory");
   nb::class_<AnyEngine>(m, "Engine");
   bind<Omkr>(m, "Omkr", &Table::omkr);

@@ -11,9 +11,14 @@ namespace omkl {
 constexpr double HUGE_INPUT = 1e150;  // its square is still finite
 constexpr double NO_SPREAD = 1e-12;   // relative to the mean: rounding noise, a constant column
 
+// [3][d]: count, mean, and sum of squared deviations of every column; for a target d = 1.
 struct Columns {
   long d;
-  double *count, *mean, *square;  // [d] each; square: sum of squared deviations
+  double *stats;
+
+  double &count(long k) const { return stats[k]; }
+  double &mean(long k) const { return stats[d + k]; }
+  double &square(long k) const { return stats[2 * d + k]; }
 };
 
 inline double clamped(double x) { return x > HUGE_INPUT ? HUGE_INPUT : x < -HUGE_INPUT ? -HUGE_INPUT : x; }
@@ -23,30 +28,22 @@ inline double deviation(double count, double mean, double square) {
   return sd > NO_SPREAD * std::fabs(mean) && sd > 1 / HUGE_INPUT ? sd : 0;
 }
 
-// out[k] = (x[k] - mean) / (sd sqrt(d)). NaN stands for a value that is not there: out is 0, nothing is counted.
-inline void standardise(Columns &c, const double *x, double *out, bool keep) {
-  const double root = 1 / std::sqrt(static_cast<double>(c.d));
-  for (long k = 0; k < c.d; ++k) {
+// out[k] = (x[k] - mean) / (sd sqrt(d)). NaN stands for a value that is not there: out is 0, nothing is
+// counted. `now` becomes the statistics with the row; it may be `before` itself.
+inline void standardise(const Columns &before, const Columns &now, const double *x, double *out) {
+  const double root = 1 / std::sqrt(static_cast<double>(now.d));
+  for (long k = 0; k < now.d; ++k) {
+    const double old_count = before.count(k), old_mean = before.mean(k), old_square = before.square(k);
     const bool there = !(x[k] != x[k]);
-    const double value = there ? clamped(x[k]) : c.mean[k];
-    const double count = c.count[k] + 1, gap = value - c.mean[k];
-    const double mean = c.mean[k] + gap / count, square = c.square[k] + gap * (value - mean);
+    const double value = there ? clamped(x[k]) : old_mean;
+    const double count = old_count + 1, gap = value - old_mean;
+    const double mean = old_mean + gap / count, square = old_square + gap * (value - mean);
     const double sd = deviation(count, mean, square);
     out[k] = there && sd > 0 ? (value - mean) / sd * root : 0;
-    if (keep && there) c.count[k] = count, c.mean[k] = mean, c.square[k] = square;
+    now.count(k) = there ? count : old_count;
+    now.mean(k) = there ? mean : old_mean;
+    now.square(k) = there ? square : old_square;
   }
-}
-
-// The same for a target: `shift` and `scale` map a prediction made before y is known back to y's units.
-inline double standardise_target(double *stats, double y, double &shift, double &scale) {
-  double &count = stats[0], &mean = stats[1], &square = stats[2];
-  shift = mean, scale = deviation(count, mean, square);
-  const double value = clamped(y), gap = value - mean;
-  count += 1;
-  mean += gap / count;
-  square += gap * (value - mean);
-  const double sd = deviation(count, mean, square);
-  return sd > 0 ? (value - mean) / sd : 0;
 }
 
 }  // namespace omkl

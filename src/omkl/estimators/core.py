@@ -70,7 +70,7 @@ class Core:
             return self.row(x, keep)
         if self.inputs is None:
             return self._raw
-        self.inputs.transform_row(self._raw, self._row)
+        self.inputs.try_row(self._raw, self._row)
         return self._row
 
     def meet(self, names: Sequence[Hashable] | dict[Hashable, Any]) -> None:
@@ -92,11 +92,12 @@ class Core:
     def _snapshot(self) -> dict[str, Any]:
         return {
             "checkpoints": [online.checkpoint() for online in self.learners],
-            "inputs": None if self.inputs is None else self.inputs.copy(),
+            "inputs": None if self.inputs is None else self.inputs.stats.copy(),
         }
 
     def _roll_back(self, before: dict[str, Any]) -> None:
-        self.inputs = before["inputs"]
+        if self.inputs is not None:
+            self.inputs.restore(before["inputs"])
         for online, checkpoint in zip(self.learners, before["checkpoints"], strict=True):
             online.restore(checkpoint)
 
@@ -118,13 +119,14 @@ class TargetCore(Core):
         with self._lock:
             if self.inputs is None or self.target is None:
                 return self._tell(X, y, weight)
-            before = self.inputs.copy(), self.target.copy()
+            before = self.inputs.stats.copy(), self.target.stats.copy()
             Xs = self.inputs.learn(X)
             ys, shift, scale = self.target.learn(y)
             try:
                 return shift + scale * self._tell(Xs, ys, weight)
             except DivergenceError:
-                self.inputs, self.target = before
+                self.inputs.restore(before[0])
+                self.target.restore(before[1])
                 raise
 
     def _tell(self, X: Matrix, y: Vector, weight: Vector | None) -> Vector:
@@ -147,10 +149,9 @@ class TargetCore(Core):
             if self.inputs is None or self.target is None:
                 self.online.tell(row, y, weight)
                 return
-            target = self.target.copy()
-            self.online.tell(row, target.learn_one(y), weight)
-            self.target = target
-            self.inputs.learn_row(self._raw, self._row)
+            self.online.tell(row, self.target.try_one(y), weight)
+            self.target.keep()
+            self.inputs.keep()
 
 
 class LabelCore(Core):
@@ -267,7 +268,7 @@ class LabelCore(Core):
             for online, sign in zip(self.learners, self._signs(label), strict=True):
                 online.tell(row, sign, weight)
             if self.inputs is not None:
-                self.inputs.learn_row(self._raw, self._row)
+                self.inputs.keep()
 
 
 def mirrored(online: Online) -> Online:
@@ -279,8 +280,17 @@ def mirrored(online: Online) -> Online:
 
 
 def in_order(names: set[Hashable]) -> list[Hashable]:
-    """Sorted by what they are called: new features enter in this order, whatever order they came in."""
-    return sorted(names, key=str)
+    """New features enter in this order, whatever order they came in: numbers by value, then the rest by name.
+
+    >>> in_order({"b", "10", "9", "a"})
+    ['9', '10', 'a', 'b']
+    """
+    return sorted(names, key=_rank)
+
+
+def _rank(name: Hashable) -> tuple[bool, int, str]:
+    text = str(name)
+    return (False, int(text), "") if text.isdecimal() else (True, 0, text)
 
 
 def probabilities(scores: Matrix) -> Matrix:

@@ -1,0 +1,345 @@
+"""Models as one file: arrays and a JSON header, nothing that executes.
+
+Layout, all numbers little-endian:
+
+    8 bytes    magic
+    4          format version
+    8          length of the header
+    ...        header, JSON: kind, body, and name, type and shape of every array
+    ...        the arrays, one after the other
+    32         BLAKE2b of everything before
+
+A file says nothing of when or where it was written. Reading trusts nothing: a file that is
+truncated, changed, foreign, newer or inconsistent is a ModelFileError, and no more memory is
+taken than the file itself has (compact files: than a bounded problem needs).
+
+Other rooms make their classes known with `register`; this one knows `Online`.
+"""
+
+import hashlib
+import importlib
+import json
+import math
+import os
+import struct
+import tempfile
+from collections.abc import Callable, Iterable
+from dataclasses import fields
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from omkl.arrays import padded_copy
+from omkl.errors import ModelFileError
+from omkl.graph import Graph
+from omkl.kernels import Cauchy, Gaussian, Kernel, Laplacian, Matern
+from omkl.losses import LOSSES
+from omkl.online import ROUNDS, Checkpoint, Online
+from omkl.rounds.descent import STABILISERS, Descent
+from omkl.rounds.schedule import Schedule
+from omkl.rounds.sfg_mkl import COMMITS
+
+MAGIC = b"OMKL\r\n\x1a\n"
+VERSION = 1
+DIGEST = 32
+FRONT = struct.Struct("<8sIQ")
+TYPES = {"float": np.dtype("<f8"), "int": np.dtype("<i8"), "bool": np.dtype("|b1")}
+Arrays = dict[str, Any]
+
+
+class Codec(NamedTuple):
+    """How one kind of model becomes (JSON body, arrays) and comes back."""
+
+    classes: tuple[type, ...]
+    encode: Callable[[Any, bool], tuple[Any, Arrays]]  # (model, compact) -> (body, arrays)
+    decode: Callable[[Any, Arrays], Any]
+
+
+_CODECS: dict[str, Codec] = {}
+_HOMES = {"sklearn": "omkl.estimators.sklearn", "river": "omkl.estimators.river"}
+_KERNELS: dict[str, type[Kernel]] = {c.__name__: c for c in (Gaussian, Laplacian, Matern, Cauchy)}
+
+
+def register(kind: str, codec: Codec) -> None:
+    """Make a kind of model known to `save` and `load`."""
+    _CODECS[kind] = codec
+
+
+def register_kernel(kernel: type[Kernel]) -> type[Kernel]:
+    """Make a user's own kernel known to `load`; to be called before loading, or used as a decorator."""
+    _KERNELS[kernel.__name__] = kernel
+    return kernel
+
+
+# Front door
+
+
+def save(model: Any, path: str | os.PathLike[str]) -> None:
+    """Write a model to `path`, atomically: the file is there whole, or as it was before."""
+    write_atomically(path, _pack(model, compact=False))
+
+
+def load(path: str | os.PathLike[str]) -> Any:
+    """The model that `save` wrote; it goes on learning as if it had never stopped."""
+    return _unpack(Path(path).read_bytes(), str(path))
+
+
+def to_bytes(model: Any) -> bytes:
+    """A model as bytes without its random features, which are drawn again from the seed when it comes back.
+
+    Drawn features must come out the same; should another version of NumPy draw others,
+    `from_bytes` says so. For keeping a model for years take `save`.
+    """
+    return _pack(model, compact=True)
+
+
+def from_bytes(data: bytes) -> Any:
+    """The model that `to_bytes` or `save` made."""
+    return _unpack(data, "these bytes")
+
+
+def write_atomically(path: str | os.PathLike[str], data: bytes) -> None:
+    """A temporary file beside `path`, flushed to the disk, then renamed."""
+    path = Path(path)
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        umask = os.umask(0)
+        os.umask(umask)
+        Path(temporary).chmod(0o666 & ~umask)
+        Path(temporary).replace(path)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+    if hasattr(os, "O_DIRECTORY"):
+        folder = os.open(path.parent, os.O_DIRECTORY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+
+
+# Container
+
+
+def _pack(model: Any, compact: bool) -> bytes:
+    kind = next((kind for kind, codec in _CODECS.items() if isinstance(model, codec.classes)), None)
+    if kind is None:
+        raise TypeError(f"only omkl's estimators and Online can be saved, got {type(model).__name__}")
+    body, arrays = _CODECS[kind].encode(model, compact)
+    listing, chunks = [], []
+    for name, array in arrays.items():
+        word = next(word for word, dtype in TYPES.items() if dtype.kind == array.dtype.kind)
+        listing.append([name, word, list(array.shape)])
+        chunks.append(np.ascontiguousarray(array, dtype=TYPES[word]).tobytes())
+    header = json.dumps({"kind": kind, "body": body, "arrays": listing}, separators=(",", ":"), allow_nan=False)
+    text = header.encode()
+    data = b"".join((FRONT.pack(MAGIC, VERSION, len(text)), text, *chunks))
+    return data + hashlib.blake2b(data, digest_size=DIGEST).digest()
+
+
+def _unpack(data: bytes, where: str) -> Any:
+    if len(data) < FRONT.size or not data.startswith(MAGIC):
+        raise ModelFileError(f"{where}: not an omkl model file, or cut off within its first {FRONT.size} bytes")
+    _, version, length = FRONT.unpack_from(data)
+    if version > VERSION:
+        raise ModelFileError(
+            f"{where}: format version {version} is newer than {VERSION}, the newest this omkl reads; upgrade omkl"
+        )
+    content, digest = data[:-DIGEST], data[-DIGEST:]
+    if hashlib.blake2b(content, digest_size=DIGEST).digest() != digest:
+        raise ModelFileError(f"{where}: truncated or corrupted, its checksum does not match")
+    try:
+        header = json.loads(content[FRONT.size : FRONT.size + length])
+        arrays = _arrays(header["arrays"], memoryview(content)[FRONT.size + length :])
+        kind = header["kind"]
+        if kind not in _CODECS and kind in _HOMES:
+            importlib.import_module(_HOMES[kind])
+        return _CODECS[kind].decode(header["body"], arrays)
+    except ModelFileError as error:
+        raise ModelFileError(f"{where}: {error}") from None
+    except ImportError:
+        raise
+    except Exception as error:  # whatever an untrue header leads to
+        raise ModelFileError(f"{where}: inconsistent content ({type(error).__name__}: {error})") from error
+
+
+def _arrays(listing: Any, content: memoryview) -> Arrays:
+    arrays: Arrays = {}
+    start = 0
+    for name, word, shape in listing:
+        dtype = TYPES[word]
+        demand(all(isinstance(n, int) and n >= 0 for n in shape), f"array {name} has no such shape")
+        size = math.prod(shape) * dtype.itemsize
+        demand(size <= len(content) - start, f"array {name} is longer than the file")
+        arrays[name] = np.frombuffer(content[start : start + size], dtype=dtype).reshape(shape).copy()
+        if dtype.kind == "f":
+            demand(bool(np.isfinite(arrays[name]).all()), f"array {name} is not finite")
+        start += size
+    demand(start == len(content), "arrays and file differ in length")
+    return arrays
+
+
+def demand(holds: bool, complaint: str) -> None:
+    if not holds:
+        raise ModelFileError(complaint)
+
+
+# Values
+
+
+def plain(value: Any) -> Any:
+    """A label, key or name as JSON that remembers its type."""
+    value = value.item() if isinstance(value, np.generic) else value
+    if value is None or type(value) in (bool, int, float, str):
+        return value
+    raise ValueError(f"labels, keys and names must be numbers, strings or booleans to be saved, got {value!r}")
+
+
+def encode_kernels(kernels: Iterable[Kernel]) -> list[Any]:
+    return [[type(k).__name__, {f.name: getattr(k, f.name) for f in fields(k)}] for k in kernels]
+
+
+def decode_kernels(listing: Any) -> list[Kernel]:
+    for name, _ in listing:
+        demand(
+            name in _KERNELS,
+            f"kernel {name!r} is not known; if it is your own, call omkl.persist.register_kernel on it before loading",
+        )
+    return [_KERNELS[name](**values) for name, values in listing]
+
+
+# Online
+
+
+def encode_problem(problem: Any, arrays: Arrays) -> dict[str, Any]:
+    body: dict[str, Any] = {}
+    for name, value in problem._asdict().items():
+        if isinstance(value, Graph):
+            arrays |= {f"graph.{part}": array for part, array in value._asdict().items()}
+        elif isinstance(value, np.ndarray):
+            arrays[name] = value
+        elif name == "kernels":
+            body[name] = encode_kernels(value)
+        else:
+            body[name] = list(value) if isinstance(value, tuple) else value
+    return body
+
+
+def decode_problem(learner: str, body: Any, arrays: Arrays) -> Any:
+    given = dict(body)
+    if "V" in arrays:
+        demand(arrays["V"].ndim == 3 and min(arrays["V"].shape) >= 1, "V has no such shape")
+        given["V"] = padded_copy(arrays["V"])
+    if "graph.order" in arrays:
+        given["graph"] = Graph(*(arrays[f"graph.{part}"] for part in Graph._fields))
+    if "kernels" in given:
+        given["kernels"] = tuple(decode_kernels(given["kernels"]))
+    if "descent" in given:
+        given["descent"] = Descent(*given["descent"])
+    given["schedule"] = Schedule(*given["schedule"])
+    problem = ROUNDS[learner].Problem(**given)
+    check_problem(problem)
+    return problem
+
+
+def check_problem(problem: Any) -> None:
+    """What C++ relies on."""
+    eta, xi, anytime = problem.schedule
+    demand(_number(eta) and eta > 0 and _number(xi) and 0 <= xi <= 1 and isinstance(anytime, bool), "bad schedule")
+    if hasattr(problem, "descent"):
+        loss, lam, stabiliser, radius = problem.descent
+        demand(loss in LOSSES and stabiliser in STABILISERS, "bad loss or stabiliser")
+        demand(_number(lam) and lam >= 0 and _number(radius) and radius > 0, "bad ridge or radius")
+    if hasattr(problem, "graph"):
+        N = len(problem.V)
+        order, A, cover = problem.graph
+        demand(order.shape == A.shape == (N, N) and cover.shape == (N,), "graph and kernels differ in number")
+        demand(order.dtype == np.int64 and A.dtype == np.bool_ and cover.dtype == np.float64, "bad graph")
+        demand(bool((np.sort(order, axis=1) == np.arange(N)).all()), "the graph's order is not one")
+        demand(bool(A.any(axis=1).all() and A.any(axis=0).all()), "a node hears nothing or is never heard")
+        demand(problem.commit in COMMITS and _whole(problem.commit_after), "bad commit rule")
+    for name in ("budget", "freeze_after"):
+        demand(getattr(problem, name, None) is None or _whole(getattr(problem, name)), f"bad {name}")
+    if hasattr(problem, "M"):
+        demand(_whole(problem.M) and 1 <= problem.M <= 10**6 and isinstance(problem.weighted, bool), "bad draws")
+    if hasattr(problem, "beta"):
+        demand(problem.beta is None or (_number(problem.beta) and problem.beta > 0), "bad beta")
+    if hasattr(problem, "kernels"):
+        demand(_whole(problem.d) and problem.d >= 1 and len(problem.kernels) >= 1, "bad dictionary")
+
+
+def check_state(problem: Any, state: Any) -> None:
+    if hasattr(state, "alpha"):
+        N, d, n = len(problem.kernels), problem.d, state.S.shape[1]
+        demand(state.S.shape == (d, n) and state.alpha.shape == (N, n), "support points do not fit the problem")
+        demand(problem.budget is None or n <= problem.budget, "more support points than the budget")
+    else:
+        N, _, D = problem.V.shape
+        demand(state.theta.shape == (N, 2, D), "theta does not fit the problem")
+    for name in ("log_w", "log_u", "d", "chosen", "q"):
+        if hasattr(state, name):
+            demand(getattr(state, name).shape == (N,), f"{name} does not fit the problem")
+    if hasattr(state, "chosen"):
+        demand(state.chosen.dtype == np.bool_ and bool(state.chosen.any()), "no kernel is chosen")
+    if hasattr(state, "d"):
+        leads = state.d == np.arange(N)
+        demand(state.d.dtype == np.int64 and bool(((state.d >= 0) & (state.d < N)).all() and leads.any()), "bad d")
+    if hasattr(state, "node"):
+        demand(_whole(state.node) and state.node < N, "there is no such node")
+    demand(_whole(state.t), "bad number of rounds")
+
+
+def _number(value: object) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def _whole(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**62
+
+
+def encode_progress(online: Online, arrays: Arrays, prefix: str = "") -> dict[str, Any]:
+    """All of an Online but its problem."""
+    checkpoint = online.checkpoint()
+    body: dict[str, Any] = {"evaluations": checkpoint.evaluations, "generator": checkpoint.generator}
+    for name, value in checkpoint.state._asdict().items():
+        if isinstance(value, np.ndarray):
+            arrays[f"{prefix}{name}"] = value
+        else:
+            body[name] = value
+    return body
+
+
+def decode_progress(learner: str, problem: Any, body: Any, arrays: Arrays, prefix: str = "") -> Checkpoint:
+    State = ROUNDS[learner].State
+    wanted = {name: arrays.get(f"{prefix}{name}", body.get(name)) for name in State._fields}
+    demand(all(value is not None for value in wanted.values()), "parts of the state are missing")
+    state = State(**wanted)
+    check_state(problem, state)
+    demand(_whole(body["evaluations"]), "bad number of evaluations")
+    return Checkpoint(state, body["generator"], body["evaluations"])
+
+
+def _encode_online(online: Online, compact: bool) -> tuple[Any, Arrays]:
+    arrays: Arrays = {}
+    body = {
+        "learner": online.learner,
+        "backend": online.backend,
+        "problem": encode_problem(online.problem, arrays),
+        "progress": encode_progress(online, arrays, "state."),
+    }
+    return body, arrays
+
+
+def _decode_online(body: Any, arrays: Arrays) -> Online:
+    learner = body["learner"]
+    problem = decode_problem(learner, body["problem"], arrays)
+    checkpoint = decode_progress(learner, problem, body["progress"], arrays, "state.")
+    return Online(learner, problem, backend=body["backend"], checkpoint=checkpoint)
+
+
+register("online", Codec((Online,), _encode_online, _decode_online))

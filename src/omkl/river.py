@@ -1,0 +1,22 @@
+"""The names of the river door."""
+
+try:
+    import river  # noqa: F401
+except ImportError:
+    raise ImportError("omkl.river needs river: pip install 'omkl[river]'") from None
+
+from omkl.estimators.river import (
+    OMKLGFClassifier,
+    OMKLGFRegressor,
+    OMKRRegressor,
+    RakerClassifier,
+    RakerRegressor,
+    RFOMKRRegressor,
+    SFGMKLClassifier,
+    SFGMKLRegressor,
+)
+
+__all__ = [
+    "OMKLGFClassifier", "OMKLGFRegressor", "OMKRRegressor", "RFOMKRRegressor",
+    "RakerClassifier", "RakerRegressor", "SFGMKLClassifier", "SFGMKLRegressor",
+]  # fmt: skip
