@@ -50,8 +50,10 @@ def graph(kernels: Sequence[Kernel], A: Mask, cover: Index, refined: Mask, ax: A
     lead = np.isin(np.arange(N), cover)
     ax.scatter(np.flatnonzero(~lead), np.zeros((~lead).sum()), s=18, color="tab:blue", zorder=3, label="kernel")
     ax.scatter(cover, np.zeros(len(cover)), s=42, color="tab:orange", zorder=3, label="in the dominating set")
+    if (refined & ~A).any():
+        ax.plot([], [], color="tab:red", linewidth=1, label="edge added by refinement")
     reach = max((abs(int(i) - int(j)) for i, j in zip(*np.nonzero(refined), strict=True)), default=1)
-    ax.set(xlim=(-1, N), ylim=(-0.3 * reach - 0.5, 0.3 * reach + 0.5), yticks=[], xlabel="length scale")
+    ax.set(xlim=(-1, N), ylim=(-0.15 * reach - 0.5, 0.3 * reach + 0.5), yticks=[], xlabel="length scale")
     shown = np.linspace(0, N - 1, min(N, 9)).round().astype(int)
     ax.set_xticks(shown, [f"{kernels[k].length_scale:.3g}" for k in shown])
     ax.legend(loc="upper right")

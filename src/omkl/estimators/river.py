@@ -110,7 +110,8 @@ def as_frame(X: Any) -> nw.DataFrame[Any]:
 def as_series(name: str, values: Any, like: nw.DataFrame[Any]) -> Any:
     """A series of the kind that `like` is made of, with its index where it has one."""
     series = nw.new_series(name, values, backend=nw.get_native_namespace(like))
-    return nw.maybe_set_index(series, index=nw.maybe_get_index(like)).to_native()
+    index = nw.maybe_get_index(like)
+    return (series if index is None else nw.maybe_set_index(series, index=index)).to_native()
 
 
 def checked_weight(w: float) -> float:
@@ -207,7 +208,7 @@ class Classifying(Door, base.MiniBatchClassifier):
     def learn_one(self, x: Row, y: Any, w: float = 1.0) -> None:
         if self._core is None:
             self._core = self._new(LabelCore, list(x))
-        self._core.learn_row(x, y, checked_weight(w))
+        self._core.learn_row(x, y.item() if isinstance(y, np.generic) else y, checked_weight(w))
 
     def predict_proba_many(self, X: Any) -> Any:
         frame = as_frame(X)

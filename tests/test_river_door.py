@@ -1,0 +1,211 @@
+"""The river door: river's own checks, and what its users rely on."""
+
+import inspect
+import pickle
+import subprocess
+import sys
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from river import checks, compose, datasets, drift, evaluate, metrics, preprocessing
+
+import omkl
+import omkl.river
+from omkl.estimators.river import ESTIMATORS
+
+REGRESSORS = [c for c in ESTIMATORS if c.__name__.endswith("Regressor")]
+CLASSIFIERS = [c for c in ESTIMATORS if c.__name__.endswith("Classifier")]
+VARIANTS = [*(c() for c in ESTIMATORS), omkl.river.SFGMKLRegressor(refine=True, seed=3)]
+
+
+@pytest.mark.parametrize("model", VARIANTS, ids=lambda m: f"{m}{'-R' if getattr(m, 'refine', False) else ''}")
+@pytest.mark.filterwarnings("ignore")
+def test_estimator_passes_all_of_rivers_checks(model):
+    assert "_unit_test_skips" not in vars(type(model))
+    passed = 0
+    for check in checks.yield_checks(model):
+        check(model.clone())
+        passed += 1
+    assert passed >= 27
+
+
+def rows_of(X):
+    return [{str(i): float(v) for i, v in enumerate(x)} for x in X]
+
+
+def stream(rows=250, d=12, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(rows, d)) * 10 + 100
+    return X, np.sin(X[:, 0] / 10) * 50 + X[:, 1], np.array(["a", "b", "c", "d"])[rng.integers(4, size=rows)]
+
+
+@pytest.mark.parametrize("kind", ESTIMATORS, ids=lambda c: c.__name__)
+def test_both_doors_say_the_same_to_the_last_bit(kind):
+    X, y, labels = stream()
+    river, sklearn = kind(seed=7), getattr(omkl, kind.__name__)(random_state=7)
+    if kind in REGRESSORS:
+        targets, chunk = y, sklearn.predict_then_learn(X, y)
+    else:
+        targets, chunk = labels, sklearn.predict_proba_then_learn(X, labels, classes=np.unique(labels))
+    for k, (x, target) in enumerate(zip(rows_of(X), targets, strict=True)):
+        if kind in REGRESSORS:
+            assert river.predict_one(x) == chunk[k]
+        else:
+            said = river.predict_proba_one(x)
+            np.testing.assert_allclose([said.get(c, 0.0) for c in sklearn.classes_], chunk[k], rtol=1e-15)
+        river.learn_one(x, target)
+
+
+def test_a_new_feature_keeps_what_was_learned_and_its_name_decides_its_frequencies():
+    X, y, _ = stream()
+    model = omkl.river.SFGMKLRegressor(seed=1)
+    for x, target in zip(rows_of(X[:, :3]), y, strict=True):
+        model.learn_one(x, target)
+    before = model._core.online.state
+    model.learn_one({"0": 1.0, "1": 2.0, "2": 3.0, "new": 4.0}, 50.0)
+    after, V = model._core.online.state, model._core.online.problem.V
+    assert after.t == before.t + 1
+    heard = model._core.online.problem.graph.A[before.node]
+    np.testing.assert_array_equal(after.theta[~heard], before.theta[~heard])
+    alone = omkl.river.SFGMKLRegressor(seed=1)
+    alone.learn_one({"new": 4.0}, 50.0)
+    np.testing.assert_array_equal(V[:, 3], alone._core.online.problem.V[:, 0])
+
+
+def test_a_feature_that_is_missing_counts_as_its_mean():
+    X, y, _ = stream(d=2)
+    model = omkl.river.RakerRegressor(seed=1)
+    for x, target in zip(rows_of(X), y, strict=True):
+        model.learn_one(x, target)
+    mean = X[:, 1].mean()
+    assert model.predict_one({"0": 105.0}) == pytest.approx(model.predict_one({"0": 105.0, "1": mean}), rel=1e-6)
+    seen = model._core.inputs.stats[0].copy()
+    model.learn_one({"0": 105.0}, 1.0)
+    np.testing.assert_array_equal(model._core.inputs.stats[0] - seen, [1, 0])
+
+
+def test_unknown_features_are_ignored_by_predict_and_learned_by_learn():
+    model = omkl.river.RakerRegressor(seed=1)
+    model.learn_one({"a": 1.0}, 1.0)
+    model.learn_one({"a": 3.0}, 2.0)
+    assert model.predict_one({"a": 2.0, "b": 9.0}) == model.predict_one({"a": 2.0})
+    model.learn_one({"b": 9.0, "a": 2.0}, 1.5)
+    assert model._core.names == ("a", "b")
+
+
+def test_a_row_without_features_is_learned_too():
+    model = omkl.river.SFGMKLRegressor(seed=1)
+    for _ in range(5):
+        model.learn_one({}, 3.0)
+    assert model.predict_one({}) == 3.0
+
+
+@pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame], ids=["pandas", "polars"])
+@pytest.mark.parametrize("kind", ESTIMATORS, ids=lambda c: c.__name__)
+def test_frames_equal_their_rows(kind, frame):
+    X, y, labels = stream(rows=80, d=3)
+    targets = y if kind in REGRESSORS else labels
+    names = ["x", "z", "y"]
+    many, one = kind(seed=5), kind(seed=5)
+    table = {n: X[:, i] for i, n in enumerate(names)}
+    many.learn_many(frame({n: v[:50] for n, v in table.items()}), pd.Series(targets[:50]))
+    for k in range(50):
+        one.learn_one({n: v[k] for n, v in table.items()}, targets[k])
+    rest = frame({n: v[50:] for n, v in table.items()})
+    said = many.predict_many(rest)
+    assert isinstance(said, pd.Series if frame is pd.DataFrame else pl.Series)
+    assert list(said) == [one.predict_one({n: v[k] for n, v in table.items()}) for k in range(50, 80)]
+    if kind in CLASSIFIERS:
+        p = many.predict_proba_many(rest)
+        assert list(p.columns) == list(many.predict_proba_one({n: v[50] for n, v in table.items()}))
+
+
+def test_predictions_of_a_frame_keep_its_index():
+    frame = pd.DataFrame({"a": [1.0, 2.0]}, index=["first", "second"])
+    model = omkl.river.SFGMKLRegressor(seed=1)
+    assert list(model.predict_many(frame).index) == ["first", "second"]
+
+
+def test_it_composes_with_river():
+    model = compose.Pipeline(preprocessing.StandardScaler(), omkl.river.SFGMKLClassifier(seed=1))
+    metric = evaluate.progressive_val_score(datasets.Phishing().take(600), model, metrics.LogLoss())
+    assert metric.get() < 0.68
+    detector = drift.ADWIN()
+    regressor = omkl.river.RakerRegressor(seed=1)
+    for x, y in datasets.TrumpApproval().take(300):
+        detector.update(abs(regressor.predict_one(x) - y))
+        regressor.learn_one(x, y)
+    assert detector.width > 0
+
+
+def test_a_late_label_is_learned_by_key():
+    X, y, _ = stream(rows=60, d=3)
+    late, prompt = omkl.river.SFGMKLRegressor(seed=2), omkl.river.SFGMKLRegressor(seed=2)
+    for k, x in enumerate(rows_of(X)):
+        late.predict_one(x, key=f"order {k}")
+    for k, x in enumerate(rows_of(X)):
+        late.learn_key(f"order {k}", y[k])
+        prompt.learn_one(x, y[k])
+    assert late.predict_one(rows_of(X)[0]) == prompt.predict_one(rows_of(X)[0])
+    with pytest.raises(KeyError, match="no row waits under the key 'order 3'"):
+        late.learn_key("order 3", 1.0)
+
+
+def test_rows_that_wait_are_bounded():
+    model = omkl.river.SFGMKLClassifier(seed=2, max_waiting=3)
+    for k in range(3):
+        model.predict_proba_one({"a": float(k)}, key=k)
+    with pytest.warns(UserWarning, match="the oldest, 0, is given up"):
+        model.predict_one({"a": 9.0}, key=3)
+    with pytest.raises(KeyError, match="max_waiting=3"):
+        model.learn_key(0, "yes")
+    model.learn_key(1, "yes")
+    assert model.predict_one({"a": 0.0}) == "yes"
+
+
+@pytest.mark.parametrize(
+    ("x", "y", "message"),
+    [
+        ({"a": float("nan")}, 1.0, "feature 'a' must be a finite number, got nan"),
+        ({"a": "red"}, 1.0, "feature 'a' must be a finite number, got 'red'; encode categories"),
+        ({"a": 1.0}, float("inf"), "y must be a finite number, got inf"),
+        ({"a": 1.0}, "high", "y must be a finite number, got 'high'"),
+    ],
+)
+def test_a_bad_row_is_named_and_changes_nothing(x, y, message):
+    model = omkl.river.SFGMKLRegressor(seed=2)
+    for k in range(20):
+        model.learn_one({"a": float(k), "b": 1.0}, float(k))
+    before = pickle.dumps(model)
+    with pytest.raises(ValueError, match=message):
+        model.learn_one(x, y)
+    assert pickle.dumps(model) == before
+
+
+def test_a_bad_cell_of_a_frame_is_named_and_no_row_is_learned():
+    model = omkl.river.SFGMKLRegressor(seed=2)
+    model.learn_many(pd.DataFrame({"a": np.arange(9.0)}), pd.Series(np.arange(9.0)))
+    before = pickle.dumps(model)
+    with pytest.raises(ValueError, match="column 'a' must be finite, got nan in row 2"):
+        model.learn_many(pd.DataFrame({"a": [1.0, 2.0, np.nan]}), pd.Series([1.0, 2.0, 3.0]))
+    with pytest.raises(ValueError, match="column 'a' must be numeric"):
+        model.learn_many(pd.DataFrame({"a": ["x", "y"]}), pd.Series([1.0, 2.0]))
+    assert pickle.dumps(model) == before
+
+
+def test_doors_have_the_same_parameters():
+    for kind in ESTIMATORS:
+        ours = set(inspect.signature(kind).parameters) - {"seed", "max_waiting"}
+        theirs = set(inspect.signature(getattr(omkl, kind.__name__)).parameters) - {"random_state"}
+        assert ours == theirs
+        for name in ours:
+            default = inspect.signature(kind).parameters[name].default
+            assert default == inspect.signature(getattr(omkl, kind.__name__)).parameters[name].default
+
+
+def test_without_river_the_import_says_what_to_install():
+    code = "import sys; sys.modules['river'] = None; import omkl; import omkl.river"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert "pip install 'omkl[river]'" in run.stderr.splitlines()[-1]
