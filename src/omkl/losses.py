@@ -67,7 +67,7 @@ def logistic_rise(m: float, k: float) -> float:
     """
     k = min(k, 1e100)
     e = math.exp(-abs(m))
-    s = min(k, math.log1p(k * e) if m > 0 else -m + math.log(max(e, 1e-300) + k))
+    s = min(k, math.log1p(k * math.exp(-m)) if m > -30 else -m + math.log(e + k) if k > 0 else 0.0)
     while True:
         if m > 0:
             lower = s - (e * (s - k) + math.expm1(s)) / (e + math.exp(s))

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from omkl import engine
 from omkl.arrays import Matrix, Vector
 from omkl.errors import BudgetWarning, DivergenceError
-from omkl.rounds import omkl_gf, omkr, raker, rfomkr, sfg_mkl, sfg_mkl_r
+from omkl.rounds import graph_mkl, omkl_gf, omkr, raker, rfomkr, sfg_mkl, sfg_mkl_r
 from omkl.settings import LEARNERS, Settings
 
 ROUNDS: dict[str, Any] = {
@@ -22,6 +22,7 @@ ROUNDS: dict[str, Any] = {
     "omkl-gf": omkl_gf,
     "sfg-mkl": sfg_mkl,
     "sfg-mkl-r": sfg_mkl_r,
+    "graph-mkl": graph_mkl,
 }
 Backend = Literal["engine", "rounds"]
 

@@ -21,8 +21,8 @@ import importlib
 import json
 import math
 import os
+import secrets
 import struct
-import tempfile
 from collections.abc import Callable, Iterable
 from dataclasses import fields
 from pathlib import Path
@@ -100,20 +100,20 @@ def from_bytes(data: bytes) -> Any:
 
 
 def write_atomically(path: str | os.PathLike[str], data: bytes) -> None:
-    """A temporary file beside `path`, flushed to the disk, then renamed."""
-    path = Path(path)
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    """A temporary file beside `path`, flushed to the disk, then renamed; pipes and devices are written to."""
+    path = Path(path).resolve()
+    if path.exists() and not path.is_file():
+        path.write_bytes(data)
+        return
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
     try:
-        with os.fdopen(handle, "wb") as file:
+        with temporary.open("xb") as file:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
-        umask = os.umask(0)
-        os.umask(umask)
-        Path(temporary).chmod(0o666 & ~umask)
-        Path(temporary).replace(path)
+        temporary.replace(path)
     except BaseException:
-        Path(temporary).unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
         raise
     if hasattr(os, "O_DIRECTORY"):
         folder = os.open(path.parent, os.O_DIRECTORY)

@@ -25,7 +25,7 @@ class Settings:
     Parameters
     ----------
     kernels
-        A named dictionary ("paper", "gaussian", "mixed", "families") or a list of kernels.
+        A named dictionary ("paper", "paper-omkr", "gaussian", "mixed", "families") or a list of kernels.
     n_features
         Random features per kernel, D; theta has twice as many entries.
     out_degree

@@ -26,7 +26,9 @@ _ENGINES: dict[str, type[_native.Engine]] = {
     "omkl-gf": _native.OmklGfEngine,
     "sfg-mkl": _native.SfgMklEngine,
     "sfg-mkl-r": _native.SfgMklREngine,
+    "graph-mkl": _native.GraphMklEngine,
 }
+ROWS_PADDED = ("theta", "R", "R_lin", "theta_lin")  # state that C++ reads in whole registers
 _MATERN_CODE = {0.5: 2, 1.5: 3, 2.5: 4}
 
 
@@ -61,6 +63,8 @@ def compile_problem(learner: str, problem: Any, isa: str | None = None) -> _nati
         seen: Any = SimpleNamespace(**problem._asdict(), families=families, rates=rates)
     else:
         seen = problem if is_padded(problem.V) else problem._replace(V=padded_copy(problem.V))
+    if learner == "graph-mkl":
+        seen = SimpleNamespace(**seen._asdict(), step_array=np.array(problem.steps, dtype=np.float64))
     return _ENGINES[learner](seen, isa or instruction_set())
 
 
@@ -74,7 +78,8 @@ class Runner:
 
     def __init__(self, engine: _native.Engine, state: Any) -> None:
         arrays = {name: np.array(a) for name, a in state._asdict().items() if isinstance(a, np.ndarray)}
-        self._state = state._replace(**(arrays | {"theta": padded_copy(state.theta)}))
+        rows = {name: padded_copy(arrays[name]) for name in ROWS_PADDED if name in arrays}
+        self._state = state._replace(**(arrays | rows))
         self._memory = engine.memory(self._state)
         self.learn = partial(engine.learn, self._memory)
         self.run = partial(engine.run, self._memory)
@@ -89,8 +94,9 @@ class Runner:
     def state(self) -> Any:
         """The state as the rounds have it, its arrays still those the engine writes to."""
         now: dict[str, int] = {"t": self._memory.t}
-        if hasattr(self._state, "node"):
-            now["node"] = self._memory.node
+        for name in ("node", "incumbent"):
+            if hasattr(self._state, name):
+                now[name] = self._memory.node
         return self._state._replace(**now)
 
 

@@ -102,14 +102,16 @@ int64_t or_none(nb::handle owner, const char *name) {
   return value.is_none() ? -1 : nb::cast<int64_t>(value);
 }
 
-// (..., D) rows that start on a register and are padded with zeros to whole registers.
-double *padded_rows(Kept &kept, nb::handle owner, const char *name, long shape0, long shape1, long D) {
-  auto a = kept.view<nb::ndarray<double, nb::ndim<3>, nb::device::cpu>>(owner, name);
-  const long P = padded(D);
-  if (a.shape(0) != static_cast<size_t>(shape0) || a.shape(1) != static_cast<size_t>(shape1) ||
-      a.shape(2) != static_cast<size_t>(D) || a.stride(2) != 1 || (shape1 > 1 && a.stride(1) != P) ||
-      (shape0 > 1 && a.stride(0) != shape1 * P) || reinterpret_cast<uintptr_t>(a.data()) % 64)
-    throw nb::value_error((std::string(name) + " must be laid out by omkl.arrays.padded").c_str());
+// Rows of D values that start on a register and are padded with zeros to whole registers.
+double *padded_rows(Kept &kept, nb::handle owner, const char *name, std::vector<long> shape) {
+  auto a = kept.view<nb::ndarray<double, nb::device::cpu>>(owner, name);
+  bool right = a.ndim() == shape.size() && reinterpret_cast<uintptr_t>(a.data()) % 64 == 0;
+  int64_t stride = 1;
+  for (size_t k = shape.size(); right && k-- > 0;) {
+    right = a.shape(k) == static_cast<size_t>(shape[k]) && (a.stride(k) == stride || shape[k] == 1);
+    stride *= k + 1 == shape.size() ? padded(shape[k]) : shape[k];
+  }
+  if (!right) throw nb::value_error((std::string(name) + " must be laid out by omkl.arrays.padded").c_str());
   return a.data();
 }
 
@@ -117,7 +119,7 @@ Frequencies frequencies(Kept &kept, nb::handle problem) {
   nb::object V = problem.attr("V");
   auto shape = nb::cast<nb::tuple>(V.attr("shape"));
   const long N = nb::cast<long>(shape[0]), d = nb::cast<long>(shape[1]), D = nb::cast<long>(shape[2]);
-  return {N, d, D, padded(D), padded_rows(kept, problem, "V", N, d, D), 1 / std::sqrt(static_cast<double>(D))};
+  return {N, d, D, padded(D), padded_rows(kept, problem, "V", {N, d, D}), 1 / std::sqrt(static_cast<double>(D))};
 }
 
 Schedule schedule(nb::handle problem) {
@@ -193,6 +195,25 @@ void build(SfgMklR::Problem &p, Kept &kept, nb::handle o) {
        nb::cast<int64_t>(o.attr("commit_after")),
        beta.is_none() ? -1 : nb::cast<double>(beta)};
 }
+void build(GraphMkl::Problem &p, Kept &kept, nb::handle o) {
+  auto steps = kept.view<ConstVector>(o, "step_array");
+  p = {};
+  p.V = frequencies(kept, o);
+  p.graph = graph(kept, o);
+  p.classify = nb::cast<std::string>(o.attr("task")) == "classification";
+  p.K = nb::cast<long>(o.attr("K"));
+  p.B = 1 + static_cast<long>(steps.shape(0));
+  p.steps = steps.data();
+  p.ridge = nb::cast<double>(o.attr("ridge"));
+  p.active = nb::cast<int64_t>(o.attr("active"));
+  p.warm_up = nb::cast<int64_t>(o.attr("warm_up"));
+  p.discount = nb::cast<double>(o.attr("discount"));
+  p.memory = nb::cast<double>(o.attr("memory"));
+  p.trial = nb::cast<int64_t>(o.attr("trial"));
+  p.E = p.V.N * p.B + 1;
+  p.n = 2 * p.V.D, p.stride = padded(p.n);
+  p.n_lin = p.V.d + 1, p.stride_lin = padded(p.n_lin);
+}
 // Its kernels come as codes and rates: `o` has `families` and `rates` beside the fields of rounds/omkr.py.
 void build(Omkr::Problem &p, Kept &kept, nb::handle o) {
   auto families = nb::cast<std::vector<int>>(o.attr("families"));
@@ -233,7 +254,7 @@ long lanes(const Problem &p) {
 
 template <class Problem>
 double *theta(const Problem &p, Kept &kept, nb::handle o) {
-  return padded_rows(kept, o, "theta", p.V.N, 2, p.V.D);
+  return padded_rows(kept, o, "theta", {p.V.N, 2, p.V.D});
 }
 template <class Problem>
 void bind_state(Raker::State &s, const Problem &p, Kept &kept, nb::handle o) {
@@ -252,6 +273,37 @@ void bind_state(SfgMklR::State &s, const SfgMklR::Problem &p, Kept &kept, nb::ha
   s = {theta(p, kept, o), vector(kept, o, "log_w", p.V.N), vector(kept, o, "log_u", p.V.N), d.data(), node(o),
        rounds(o)};
 }
+template <class T>
+T *entries(Kept &kept, nb::handle o, const char *name, long size) {
+  auto a = kept.view<nb::ndarray<T, nb::c_contig, nb::device::cpu>>(o, name);
+  if (a.size() != static_cast<size_t>(size))
+    throw nb::value_error((std::string(name) + " must have " + std::to_string(size) + " entries").c_str());
+  return a.data();
+}
+void bind_state(GraphMkl::State &s, const GraphMkl::Problem &p, Kept &kept, nb::handle o) {
+  const long N = p.V.N, d = p.V.d, kept_rows = 256;
+  s.R = padded_rows(kept, o, "R", {2, N, p.n, p.n});
+  s.theta = padded_rows(kept, o, "theta", {2, N, p.B, p.K, p.n});
+  s.R_lin = padded_rows(kept, o, "R_lin", {2, p.n_lin, p.n_lin});
+  s.theta_lin = padded_rows(kept, o, "theta_lin", {2, p.K, p.n_lin});
+  s.evidence = entries<double>(kept, o, "evidence", 2 * p.E);
+  s.noise = entries<double>(kept, o, "noise", 2 * p.E);
+  s.heard = entries<int64_t>(kept, o, "heard", 2 * p.E);
+  s.rank = entries<int64_t>(kept, o, "rank", 2 * p.E);
+  s.explorer = entries<int64_t>(kept, o, "explorer", 2);
+  s.mean = entries<double>(kept, o, "mean", 2 * d);
+  s.scale = entries<double>(kept, o, "scale", 2 * d);
+  s.shift = entries<double>(kept, o, "shift", 2 * p.K);
+  s.unit = entries<double>(kept, o, "unit", 2);
+  s.rows = entries<double>(kept, o, "rows", 2 * kept_rows * d);
+  s.answers = entries<double>(kept, o, "answers", 2 * kept_rows * p.K);
+  s.age = entries<int64_t>(kept, o, "age", 2);
+  s.trust = entries<double>(kept, o, "trust", 2);
+  s.trend = entries<double>(kept, o, "trend", 3);
+  s.reach = entries<double>(kept, o, "reach", 7);
+  s.incumbent = nb::cast<int64_t>(o.attr("incumbent"));
+  s.t = rounds(o);
+}
 // S and alpha come with room to grow; `n` says how many columns are support points.
 void bind_state(Omkr::State &s, const Omkr::Problem &p, Kept &kept, nb::handle o) {
   auto S = kept.view<Matrix>(o, "S");
@@ -269,6 +321,24 @@ int64_t node_of(const State &) {
 }
 int64_t node_of(const SfgMkl::State &s) { return s.node; }
 int64_t node_of(const SfgMklR::State &s) { return s.node; }
+int64_t node_of(const GraphMkl::State &s) { return s.incumbent; }
+
+// Values that one prediction consists of, and working memory beyond what all have.
+template <class Problem>
+long width_of(const Problem &) {
+  return 1;
+}
+long width_of(const GraphMkl::Problem &p) { return p.classify ? p.K : 2; }
+template <class Problem>
+long more_for(const Problem &) {
+  return 0;
+}
+long more_for(const GraphMkl::Problem &p) {
+  const long widest = p.stride > p.stride_lin ? p.stride : p.stride_lin, E = padded(p.E), K = padded(p.K);
+  return 2 * padded(p.V.d) + 2 * p.V.P + 4 * (p.V.N + 1) * widest + 6 * E + padded(2 * p.E * p.K) + 3 * widest + 2 * K +
+         E;
+}
+
 template <class State>
 int64_t support_of(const State &) {
   return 0;
@@ -276,10 +346,10 @@ int64_t support_of(const State &) {
 int64_t support_of(const Omkr::State &s) { return s.n; }
 
 // One block of aligned doubles per thread, grown when a larger problem comes by.
-Scratch scratch(long N, long P) {
+Scratch scratch(long N, long P, long more) {
   thread_local std::vector<double> memory;
   const long Np = padded(N);
-  const size_t size = static_cast<size_t>(N * 2 * P + 6 * Np + 3 * BLOCK + LANES);
+  const size_t size = static_cast<size_t>(N * 2 * P + 7 * Np + 3 * BLOCK + more + LANES);
   if (memory.size() < size) memory.resize(size);
   auto address = reinterpret_cast<uintptr_t>(memory.data());
   double *a = memory.data() + (64 - address % 64) % 64 / 8;
@@ -290,6 +360,7 @@ Scratch scratch(long N, long P) {
   s.p = a, a += Np;
   s.work = a, a += Np;
   s.distance = a, a += 3 * BLOCK;
+  s.more = a, a += more;
   s.heard = reinterpret_cast<int *>(a), a += Np;
   s.lead = reinterpret_cast<uint8_t *>(a);
   return s;
@@ -310,7 +381,7 @@ struct Engine : AnyEngine {
   Kept kept;
   const Loop<Algorithm> *loop;
 
-  Scratch room() const { return scratch(kernels(problem), lanes(problem)); }
+  Scratch room() const { return scratch(kernels(problem) + 1, lanes(problem), more_for(problem)); }
 
   void want_inputs(size_t d) const {
     if (d != static_cast<size_t>(inputs(problem)))
@@ -321,24 +392,29 @@ struct Engine : AnyEngine {
 
   double predict(const Memory<Algorithm> &memory, ConstVector x) const {
     want_inputs(x.shape(0));
+    double out;
+    if (width_of(problem) != 1) throw nb::type_error("this learner says more than one number: predict_rows");
     Scratch s = room();
-    return loop->predict(problem, memory.state, s, x.data());
+    loop->predict(problem, memory.state, s, x.data(), &out);
+    return out;
   }
 
   void predict_rows(const Memory<Algorithm> &memory, ConstMatrix X, Vector out) const {
     want_inputs(X.shape(1));
-    if (out.shape(0) != X.shape(0)) throw nb::value_error("X and out must have as many rows");
+    const size_t width = static_cast<size_t>(width_of(problem));
+    if (out.shape(0) != X.shape(0) * width) throw nb::value_error("X and out must have as many rows");
     nb::gil_scoped_release release;
     Scratch s = room();
     for (size_t i = 0; i < X.shape(0); ++i)
-      out.data()[i] = loop->predict(problem, memory.state, s, X.data() + i * X.shape(1));
+      loop->predict(problem, memory.state, s, X.data() + i * X.shape(1), out.data() + i * width);
   }
 
   // Returns how many kernels were heard, negative where the round diverged.
   long learn(Memory<Algorithm> &memory, ConstVector x, double y, ConstVector r, double weight) const {
     want_inputs(x.shape(0));
-    double out;
-    Chunk chunk{1, x.data(), &y, r.data(), &weight, &out, 0, 0};
+    thread_local std::vector<double> out;
+    out.resize(static_cast<size_t>(width_of(problem)));
+    Chunk chunk{1, x.data(), &y, r.data(), &weight, out.data(), 0, 0};
     Scratch s = room();
     loop->run(problem, memory.state, s, chunk);
     return chunk.done ? chunk.heard : -1;
@@ -349,7 +425,8 @@ struct Engine : AnyEngine {
                             Vector out) const {
     want_inputs(X.shape(1));
     const size_t rows = X.shape(0);
-    if (y.shape(0) != rows || out.shape(0) != rows) throw nb::value_error("X, y and out must have as many rows");
+    if (y.shape(0) != rows || out.shape(0) != rows * static_cast<size_t>(width_of(problem)))
+      throw nb::value_error("X, y and out must have as many rows");
     const double *w = nullptr;
     ConstVector weights;
     if (!weight.is_none()) {
@@ -520,4 +597,5 @@ NB_MODULE(_native, m) {
   bind<OmklGf>(m, "OmklGf", &Table::omkl_gf);
   bind<SfgMkl>(m, "SfgMkl", &Table::sfg_mkl);
   bind<SfgMklR>(m, "SfgMklR", &Table::sfg_mkl_r);
+  bind<GraphMkl>(m, "GraphMkl", &Table::graph_mkl);
 }

@@ -1,4 +1,5 @@
 // All rounds for one instruction set; compiled once for each with OMKL_ISA its name.
+#include "graph_mkl.hpp"
 #include "omkl_gf.hpp"
 #include "omkr.hpp"
 #include "raker.hpp"
@@ -11,9 +12,10 @@ namespace OMKL_ISA {
 
 extern const Table table;
 const Table table = {
-    {OmkrRound::predict, OmkrRound::run},     {RfomkrRound::predict, RfomkrRound::run},
-    {RakerRound::predict, RakerRound::run},   {OmklGfRound::predict, OmklGfRound::run},
-    {SfgMklRound::predict, SfgMklRound::run}, {SfgMklRRound::predict, SfgMklRRound::run},
+    {OmkrRound::predict, OmkrRound::run},         {RfomkrRound::predict, RfomkrRound::run},
+    {RakerRound::predict, RakerRound::run},       {OmklGfRound::predict, OmklGfRound::run},
+    {SfgMklRound::predict, SfgMklRound::run},     {SfgMklRRound::predict, SfgMklRRound::run},
+    {GraphMklRound::predict, GraphMklRound::run},
 };
 
 }  // namespace OMKL_ISA

@@ -27,7 +27,7 @@ OMKL_INLINE double loss_derivative(Loss loss, double f, double y) {
 static double logistic_rise(double m, double k) {
   k = lesser(k, 1e100);
   const double e = exp(-fabs(m));
-  double s = lesser(k, m > 0 ? log1p(k * e) : -m + log(greater(e, 1e-300) + k));
+  double s = lesser(k, m > -30 ? log1p(k * exp(-m)) : k > 0 ? -m + log(e + k) : 0);
   while (true) {
     double lower;
     if (m > 0) {

@@ -32,10 +32,9 @@ struct OmklGfRound {
     return n;
   }
 
-  static double predict(const OmklGf::Problem &problem, const OmklGf::State &state, Scratch &s, const double *x) {
-    double y_hat;
-    hear(problem, state, s, x, y_hat);
-    return y_hat;
+  static void predict(const OmklGf::Problem &problem, const OmklGf::State &state, Scratch &s, const double *x,
+                      double *out) {
+    hear(problem, state, s, x, *out);
   }
 
   static void run(const OmklGf::Problem &problem, OmklGf::State &state, Scratch &s, Chunk &chunk) {

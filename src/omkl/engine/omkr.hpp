@@ -103,8 +103,9 @@ struct OmkrRound {
     return combined(state.log_w, s.heard, problem.N, s.f, s.work);  // (6)
   }
 
-  static double predict(const Omkr::Problem &problem, const Omkr::State &state, Scratch &s, const double *x) {
-    return hear_all(problem, state, s, x);
+  static void predict(const Omkr::Problem &problem, const Omkr::State &state, Scratch &s, const double *x,
+                      double *out) {
+    *out = hear_all(problem, state, s, x);
   }
 
   static void run(const Omkr::Problem &problem, Omkr::State &state, Scratch &s, Chunk &chunk) {

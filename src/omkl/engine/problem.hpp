@@ -50,6 +50,7 @@ struct Scratch {
   int *heard;        // [N]
   uint8_t *lead;     // [N]        D'_t
   double *distance;  // [3][BLOCK] for OMKR
+  double *more;      // what GraphMKL needs
 };
 
 constexpr long BLOCK = 512;  // support points OMKR takes at a time
@@ -152,10 +153,38 @@ struct SfgMklR {
   };
 };
 
+struct GraphMkl {
+  struct Problem {
+    Frequencies V;
+    Graph graph;
+    bool classify;
+    long K, B;            // outputs; learners per kernel
+    const double *steps;  // [B - 1]
+    double ridge;
+    int64_t active, warm_up;
+    double discount, memory;
+    int64_t trial;
+    long E, n, stride, n_lin, stride_lin;  // experts; features of a kernel and of the inputs, padded too
+  };
+  struct State {
+    double *R;          // [2][N][n][stride], lower triangular
+    double *theta;      // [2][N][B][K][stride]
+    double *R_lin;      // [2][n_lin][stride_lin]
+    double *theta_lin;  // [2][K][stride_lin]
+    double *evidence, *noise;
+    int64_t *heard, *rank, *explorer;
+    double *mean, *scale, *shift, *unit, *rows, *answers;
+    int64_t *age;
+    double *trust, *trend, *reach;
+    int64_t incumbent, t;
+  };
+};
+
 // One algorithm compiled for one instruction set.
 template <class Algorithm>
 struct Loop {
-  double (*predict)(const typename Algorithm::Problem &, const typename Algorithm::State &, Scratch &, const double *x);
+  void (*predict)(const typename Algorithm::Problem &, const typename Algorithm::State &, Scratch &, const double *x,
+                  double *out);
   void (*run)(const typename Algorithm::Problem &, typename Algorithm::State &, Scratch &, Chunk &);
 };
 
@@ -166,6 +195,7 @@ struct Table {
   Loop<OmklGf> omkl_gf;
   Loop<SfgMkl> sfg_mkl;
   Loop<SfgMklR> sfg_mkl_r;
+  Loop<GraphMkl> graph_mkl;
 };
 
 }  // namespace omkl

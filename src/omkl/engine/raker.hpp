@@ -15,8 +15,9 @@ OMKL_INLINE double hear_all(const Frequencies &F, const Raker::State &state, Scr
 }
 
 struct RakerRound {
-  static double predict(const Raker::Problem &problem, const Raker::State &state, Scratch &s, const double *x) {
-    return hear_all(problem.V, state, s, x);
+  static void predict(const Raker::Problem &problem, const Raker::State &state, Scratch &s, const double *x,
+                      double *out) {
+    *out = hear_all(problem.V, state, s, x);
   }
 
   static void run(const Raker::Problem &problem, Raker::State &state, Scratch &s, Chunk &chunk) {

@@ -7,8 +7,9 @@ namespace omkl {
 namespace OMKL_ISA {
 
 struct RfomkrRound {
-  static double predict(const Rfomkr::Problem &problem, const Rfomkr::State &state, Scratch &s, const double *x) {
-    return hear_all(problem.V, state, s, x);
+  static void predict(const Rfomkr::Problem &problem, const Rfomkr::State &state, Scratch &s, const double *x,
+                      double *out) {
+    *out = hear_all(problem.V, state, s, x);
   }
 
   static void run(const Rfomkr::Problem &problem, Rfomkr::State &state, Scratch &s, Chunk &chunk) {

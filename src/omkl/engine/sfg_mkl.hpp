@@ -38,10 +38,9 @@ struct SfgMklRound {
     return n;
   }
 
-  static double predict(const SfgMkl::Problem &problem, const SfgMkl::State &state, Scratch &s, const double *x) {
-    double y_hat;
-    hear(problem, state, s, x, y_hat);
-    return y_hat;
+  static void predict(const SfgMkl::Problem &problem, const SfgMkl::State &state, Scratch &s, const double *x,
+                      double *out) {
+    hear(problem, state, s, x, *out);
   }
 
   static void run(const SfgMkl::Problem &problem, SfgMkl::State &state, Scratch &s, Chunk &chunk) {
@@ -62,8 +61,8 @@ struct SfgMklRound {
         const double h = importance(descent, chance_to_hear(graph, s.p, i), eta, weight);
         learn(F, descent, i, state.theta, state.log_w, s.z + j * 2 * F.P, s.f[j], s.norm[j], y, eta, h, h);
       }
-      const double regret = weight * loss_value(descent.loss, y_hat, y) / greater(s.p[state.node], LEAST);  // (16)
-      state.log_u[state.node] -= eta * regret;  // (18b)
+      const double ell_hat = weight * loss_value(descent.loss, y_hat, y) / greater(s.p[state.node], LEAST);  // (16)
+      state.log_u[state.node] -= eta * ell_hat;  // (18b)
 
       state.t = t;
       chances(problem, state.log_u, t + 1, s.p);

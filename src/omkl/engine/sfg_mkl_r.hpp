@@ -66,10 +66,8 @@ struct SfgMklRRound {
     return n;
   }
 
-  static double predict(const Problem &problem, const State &state, Scratch &s, const double *x) {
-    double y_hat;
-    hear(problem, state, s, x, y_hat);
-    return y_hat;
+  static void predict(const Problem &problem, const State &state, Scratch &s, const double *x, double *out) {
+    hear(problem, state, s, x, *out);
   }
 
   static void run(const Problem &problem, State &state, Scratch &s, Chunk &chunk) {
@@ -93,8 +91,8 @@ struct SfgMklRRound {
         const double h = importance(descent, q, eta, weight);
         learn(F, descent, i, state.theta, state.log_w, s.z + j * 2 * F.P, s.f[j], s.norm[j], y, eta, h, h);
       }
-      const double regret = weight * loss_value(descent.loss, y_hat, y) / greater(s.p[state.node], LEAST);  // (16)
-      state.log_u[state.node] -= eta * regret;  // (18b)
+      const double ell_hat = weight * loss_value(descent.loss, y_hat, y) / greater(s.p[state.node], LEAST);  // (16)
+      state.log_u[state.node] -= eta * ell_hat;  // (18b)
 
       state.t = t;
       normalised(state.log_u, F.N, s.p);

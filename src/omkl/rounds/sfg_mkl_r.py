@@ -100,8 +100,8 @@ def step(problem: Problem, state: State, x: Vector, y: float, r: Vector, weight:
         loss = losses.value(descent.loss, f_i, y) + descent.lam * np.vdot(theta[i], theta[i])  # (5)
         log_w[i] -= eta * h * loss  # (14) (18a)
         theta[i] = descend(descent, theta[i], z_i, f_i, y, eta * h)  # (17)
-    regret = weight * losses.value(descent.loss, y_hat, y) / max(p[state.node], LEAST)  # (16)
-    log_u[state.node] -= eta * regret  # (18b)
+    ell_hat = weight * losses.value(descent.loss, y_hat, y) / max(p[state.node], LEAST)  # (16)
+    log_u[state.node] -= eta * ell_hat  # (18b)
 
     d, node = prepare(problem, log_u, state.d, t + 1, r)
     return State(theta, log_w, log_u, d, node, t), Info(y_hat, heard, p, q)

@@ -1,0 +1,88 @@
+# Needs Debian's python3 (3.11 or newer) with venv and headers, g++ and make; the rest comes from PyPI.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := -m pip --disable-pip-version-check -qq
+INSTALLED := $(VENV)/.installed
+CPP := $(wildcard src/omkl/engine/*.hpp src/omkl/engine/*.cpp)
+BUILD_TOOLS := scikit-build-core nanobind setuptools-scm cmake ninja
+APT := apt-get install python3-venv python3-dev g++ make
+ARGS ?=
+# pytest's exit code 5 says that no test was selected, which is no failure where a marker selects
+SOME := || [ $$? -eq 5 ]
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test lint test-slow smoke soak bench format equations lock clean distclean
+
+help: ## show this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+demo: $(INSTALLED) ## set up and run every algorithm over two embedded streams (ARGS="--quick")
+	@$(BIN)/omkl demo $(ARGS)
+
+test: lint ## set up, then lint, types, import contract, tests and doctests
+	$(BIN)/pytest -n 2 -m "not slow and not soak"
+
+lint: $(INSTALLED) ## everything in make test that runs no code
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+	$(BIN)/clang-format --dry-run -Werror $(CPP)
+	$(BIN)/lint-imports --no-logo
+
+test-slow: $(INSTALLED) smoke ## the slow tests, and the wheel in an empty environment
+	$(BIN)/pytest -m slow $(SOME)
+
+# The wheel is what strangers get: it must run without the source tree and the development tools.
+smoke: $(INSTALLED)
+	rm -rf build/smoke
+	$(BIN)/python $(PIP) wheel --no-build-isolation --no-deps --wheel-dir build/smoke .
+	$(PYTHON) -m venv build/smoke/venv
+	build/smoke/venv/bin/python $(PIP) install --constraint constraints.txt build/smoke/*.whl
+	cd build/smoke && venv/bin/omkl --version && venv/bin/omkl --help >/dev/null && venv/bin/omkl demo --quick
+
+soak: $(INSTALLED) ## the tests that take very long
+	$(BIN)/pytest -m soak $(SOME)
+
+bench: $(INSTALLED) ## time per sample of every algorithm (ARGS="--json bench.json")
+	@$(BIN)/omkl bench $(ARGS)
+
+format: $(INSTALLED) ## format Python and C++
+	$(BIN)/ruff check --fix
+	$(BIN)/ruff format
+	$(BIN)/clang-format -i $(CPP)
+
+equations: $(INSTALLED) ## write docs/equations.md from the numbers in the source
+	$(BIN)/python -m omkl.lab.equations
+
+lock: ## write constraints.txt from the newest versions
+	rm -rf build/lock
+	$(PYTHON) -m venv build/lock
+	build/lock/bin/python $(PIP) install $(BUILD_TOOLS)
+	build/lock/bin/python $(PIP) install --no-build-isolation --config-settings build-dir=build/lock/cmake '.[dev]'
+	sed -n '/^#/p' constraints.txt > build/lock/constraints.txt
+	build/lock/bin/python -m pip freeze --exclude omkl | sort -f >> build/lock/constraints.txt
+	mv build/lock/constraints.txt constraints.txt
+
+clean: ## remove what was built and cached, but not .venv
+	rm -rf build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache $(INSTALLED)
+	find src tests -name __pycache__ -prune -exec rm -rf {} +
+
+distclean: clean ## remove .venv too: as after git clone
+	rm -rf $(VENV)
+
+# Set-up. A half-made .venv would look like a whole one to the next make, so it is taken away again.
+$(VENV)/pyvenv.cfg:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "omkl needs Python 3.11 or newer; try make PYTHON=python3.12" >&2; exit 1; }
+	@$(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); echo "on Debian: $(APT)" >&2; exit 1; }
+
+$(INSTALLED): $(VENV)/pyvenv.cfg pyproject.toml CMakeLists.txt constraints.txt $(CPP)
+	@command -v $(CXX) >/dev/null && \
+	  $(BIN)/python -c 'import pathlib, sys, sysconfig; sys.exit(not pathlib.Path(sysconfig.get_path("include"), "Python.h").exists())' || \
+	  { echo "omkl's engine needs a C++ compiler and Python's headers; on Debian: $(APT)" >&2; exit 1; }
+	@echo "Setting up .venv and building omkl (a few minutes the first time)"
+	@$(BIN)/python $(PIP) install --constraint constraints.txt $(BUILD_TOOLS)
+	@$(BIN)/python $(PIP) install --no-build-isolation --constraint constraints.txt --editable '.[dev]'
+	@touch $@

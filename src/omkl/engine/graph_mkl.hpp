@@ -1,0 +1,540 @@
+// As rounds/graph_mkl.py: least squares and gradient experts on every kernel, explorers sent by the graph.
+#pragma once
+#include "weights.hpp"
+
+namespace omkl {
+namespace OMKL_ISA {
+
+constexpr long KEPT = 256;
+constexpr double CLIP = 5;
+constexpr int64_t RANK_EVERY = 20, LISTEN = 16;
+constexpr long LEVELS = 7;
+constexpr double LEVEL[LEVELS] = {0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99};
+constexpr double GAIN = 0.05, LEAST_VARIANCE = 1e-12, LARGEST = 1e90;
+constexpr double FAST = 50, SLOW = 500, RISE = 2;
+
+OMKL_INLINE double dot(const double *a, const double *b, long stride) {
+  vec total = {};
+  for (long j = 0; j < stride; j += W) total += load(a + j) * load(b + j);
+  return sum(total);
+}
+
+OMKL_INLINE void add(double *a, double c, const double *b, long stride) {
+  for (long j = 0; j < stride; j += W) store(a + j, load(a + j) + c * load(b + j));
+}
+
+// phi = R z, R lower triangular; G rows at a time.
+template <long G>
+OMKL_INLINE void rows_times(const double *R, long i, long stride, const double *z, double *phi) {
+  vec a[G] = {};
+  for (long j = 0; j < i + G; j += W) {
+    const vec v = load(z + j);
+    for (long r = 0; r < G; ++r) a[r] += load(R + (i + r) * stride + j) * v;
+  }
+  for (long r = 0; r < G; ++r) phi[i + r] = sum(a[r]);
+}
+
+OMKL_INLINE void root_times(const double *R, long n, long stride, const double *z, double *phi) {
+  long i = 0;
+  for (; i + 4 <= n; i += 4) rows_times<4>(R, i, stride, z, phi);
+  for (; i < n; ++i) rows_times<1>(R, i, stride, z, phi);
+  for (; i < stride; ++i) phi[i] = 0;
+}
+
+// R = downdate(phi) R and Pz = R' phi, a block of G registers of columns at a time, down the rows that reach it.
+template <long G>
+OMKL_INLINE void root_columns(double *R, long first, long n, long stride, const double *phi, const double *keep,
+                              const double *take, double *Pz) {
+  vec b[G] = {};
+  for (long i = first; i < n; ++i) {
+    double *row = R + i * stride + first;
+    for (long g = 0; g < G; ++g) {
+      const vec r = load(row + g * W);
+      store(row + g * W, keep[i] * r - take[i] * b[g]);
+      b[g] += phi[i] * r;
+    }
+  }
+  for (long g = 0; g < G; ++g) store(Pz + first + g * W, b[g]);
+}
+
+OMKL_INLINE void root_update(double *R, long n, long stride, const double *phi, double *keep, double *take,
+                             double *Pz) {
+  double before = 1;
+  for (long i = 0; i < n; ++i) {
+    const double a = before + phi[i] * phi[i];
+    keep[i] = before / a;
+    take[i] = before * a;
+    before = a;
+  }
+  for (long i = n; i < stride; ++i) keep[i] = take[i] = 1;
+  for (long i = 0; i < stride; ++i) {
+    keep[i] = sqrt(keep[i]);
+    take[i] = phi[i] / sqrt(take[i]);
+  }
+  long j = 0;
+  for (; j + 4 * W <= stride; j += 4 * W) root_columns<4>(R, j, n, stride, phi, keep, take, Pz);
+  for (; j < stride; j += W) root_columns<1>(R, j, n, stride, phi, keep, take, Pz);
+}
+
+struct GraphMklRound {
+  using Problem = GraphMkl::Problem;
+  using State = GraphMkl::State;
+
+  // Working memory, cut from Scratch::more; `size` is what bindings.cpp must provide.
+  struct Room {
+    double *x, *xs;       // [d padded]
+    double *wave;         // [2][P]
+    double *z, *phi;      // [2][N + 1][widest]
+    double *q, *weight;   // [2][E]
+    double *told;         // [2][E]
+    double *mu;           // [2][E][K]
+    double *Pz, *keep, *take;  // [widest]
+    double *target;            // [K padded]
+    double *chance;       // [K padded]
+    double *rank;         // [E], as bytes and integers
+    long widest;
+
+    Room(const Problem &p, double *a) {
+      widest = p.stride > p.stride_lin ? p.stride : p.stride_lin;
+      const long Ep = padded(p.E), Kp = padded(p.K);
+      x = a, a += padded(p.V.d);
+      xs = a, a += padded(p.V.d);
+      wave = a, a += 2 * p.V.P;
+      z = a, a += 2 * (p.V.N + 1) * widest;
+      phi = a, a += 2 * (p.V.N + 1) * widest;
+      q = a, a += 2 * Ep;
+      weight = a, a += 2 * Ep;
+      told = a, a += 2 * Ep;
+      mu = a, a += padded(2 * p.E * p.K);
+      Pz = a, a += widest;
+      keep = a, a += widest;
+      take = a, a += widest;
+      target = a, a += Kp;
+      chance = a, a += Kp;
+      rank = a;
+    }
+  };
+
+  // One expert's place in the arrays.
+  struct Expert {
+    long i, b, n, stride;
+    double *theta, *R;
+    bool linear;
+
+    Expert(const Problem &p, const State &s, long g, long e) {
+      i = e / p.B, b = e % p.B;
+      linear = i == p.V.N;
+      n = linear ? p.n_lin : p.n;
+      stride = linear ? p.stride_lin : p.stride;
+      theta = linear ? s.theta_lin + g * p.K * stride : s.theta + ((g * p.V.N + i) * p.B + b) * p.K * stride;
+      R = linear ? s.R_lin + g * n * stride : s.R + (g * p.V.N + i) * n * stride;
+    }
+  };
+
+  static double clamp(double a) { return a > LARGEST ? LARGEST : a < -LARGEST ? -LARGEST : a; }
+  static double unit_of(const State &s, long g) { return s.unit[g] > 0 ? s.unit[g] : 1; }
+
+  // Coming into being
+
+  static void forget(const Problem &p, State &s, long g) {
+    const double start = 1 / sqrt(p.ridge);
+    for (long i = 0; i <= p.V.N; ++i) {
+      const Expert first(p, s, g, i * p.B);
+      for (long j = 0; j < first.n * first.stride; ++j) first.R[j] = 0;
+      for (long j = 0; j < first.n; ++j) first.R[j * first.stride + j] = start;
+      const long learners = first.linear ? 1 : p.B;
+      for (long j = 0; j < learners * p.K * first.stride; ++j) first.theta[j] = 0;
+    }
+  }
+
+  static void be_born(const Problem &p, State &s, long g) {
+    forget(p, s, g);
+    for (long e = 0; e < p.E; ++e) {
+      s.evidence[g * p.E + e] = 0, s.noise[g * p.E + e] = 1;
+      s.heard[g * p.E + e] = 0, s.rank[g * p.E + e] = e;
+    }
+    for (long k = 0; k < p.V.d; ++k) s.mean[g * p.V.d + k] = 0, s.scale[g * p.V.d + k] = 0;
+    for (long k = 0; k < p.K; ++k) s.shift[g * p.K + k] = 0;
+    s.unit[g] = p.classify ? 1 : 0;
+    s.age[g] = 0;
+  }
+
+  // What the experts say
+
+  static void scaled(const Problem &p, const State &s, long g, const double *x, double *xs) {
+    const double root = 1 / sqrt(static_cast<double>(p.V.d));
+    for (long k = 0; k < p.V.d; ++k) {
+      const double a = (x[k] - s.mean[g * p.V.d + k]) * s.scale[g * p.V.d + k];
+      xs[k] = a != a ? 0 : root * (a > CLIP ? CLIP : a < -CLIP ? -CLIP : a);
+    }
+  }
+
+  static void features(const Problem &p, long i, const double *xs, double *wave, double *z) {
+    const Frequencies &F = p.V;
+    if (i == F.N) {
+      z[0] = 1;
+      for (long k = 0; k < F.d; ++k) z[k + 1] = xs[k];
+      for (long k = F.d + 1; k < p.stride_lin; ++k) z[k] = 0;
+      return;
+    }
+    const double *V = F.V + i * F.d * F.P;
+    vec far = {};
+    for (long b = 0; b < F.P; b += W) {
+      phases<1>(V + b, F.d, F.P, xs, wave + b);
+      const vec phase = load(wave + b);
+      far = larger(magnitude(phase), far);
+      vec sine, cosine;
+      sincos(phase, sine, cosine);
+      store(wave + b, F.root * sine);
+      store(wave + F.P + b, F.root * cosine);
+    }
+    if (!(max(far) <= FAR)) {
+      for (long b = 0; b < F.P; b += W) phases<1>(V + b, F.d, F.P, xs, wave + b);
+      for (long j = 0; j < F.D; ++j) {
+        const double phase = wave[j];
+        wave[j] = F.root * sin(phase);
+        wave[F.P + j] = F.root * cos(phase);
+      }
+    }
+    for (long j = 0; j < F.D; ++j) z[j] = wave[j], z[F.D + j] = wave[F.P + j];
+    for (long j = 2 * F.D; j < p.stride; ++j) z[j] = 0;
+  }
+
+  static bool all_awake(const Problem &p, const State &s, long g) { return s.age[g] < p.warm_up || p.active >= p.E; }
+
+  // Calls f(e, speaks) for every expert of slot g that is awake.
+  template <class F>
+  OMKL_INLINE void each_awake(const Problem &p, const State &s, long g, F f) {
+    if (s.age[g] < 0) return;
+    const bool counts = g == s.incumbent || s.age[g] >= LISTEN;
+    if (all_awake(p, s, g)) {
+      for (long e = 0; e < p.E; ++e) f(e, counts);
+      return;
+    }
+    for (long j = 0; j < p.active - 1; ++j) f(s.rank[g * p.E + j], counts);
+    f(s.explorer[g], false);
+  }
+
+  // z, phi, mu and q of one expert; z and phi are made once for each kernel.
+  static void listen(const Problem &p, const State &s, Room &room, long g, long e, uint8_t *ready) {
+    const Expert x(p, s, g, e);
+    double *z = room.z + (g * (p.V.N + 1) + x.i) * room.widest, *phi = room.phi + (g * (p.V.N + 1) + x.i) * room.widest;
+    if (!(ready[x.i] & 1)) {
+      features(p, x.i, room.xs, room.wave, z);
+      ready[x.i] |= 1;
+    }
+    double q = 0;
+    if (x.b == 0) {
+      root_times(x.R, x.n, x.stride, z, phi);
+      q = dot(phi, phi, x.stride);
+    }
+    room.q[g * p.E + e] = q;
+    for (long k = 0; k < p.K; ++k)
+      room.mu[(g * p.E + e) * p.K + k] =
+          s.shift[g * p.K + k] + unit_of(s, g) * dot(x.theta + k * x.stride, z, x.stride);
+  }
+
+  static double variance(const State &s, long g, const Problem &p, long e, double q) {
+    const double unit = unit_of(s, g);
+    return (s.noise[g * p.E + e] * (1 + q) + LEAST_VARIANCE) * unit * unit;
+  }
+
+  static void chances(const double *mu, double v, long K, double *out) {
+    for (long k = 0; k < K; ++k) out[k] = mu[k] / v;
+    normalised(out, K, out);
+  }
+
+  // Fills the room with voices and weights, and `out` with what the learner says; false where it diverged.
+  static bool mix(const Problem &p, const State &s, Scratch &scratch, Room &room, const double *x, double *out,
+                  long &heard) {
+    for (long k = 0; k < p.V.d; ++k) room.x[k] = clamp(x[k]);
+    double top = -INFINITY;
+    bool fine = true;
+    heard = 0;
+    for (long g = 0; g < 2; ++g) {
+      for (long i = 0; i <= p.V.N; ++i) scratch.lead[i] = 0;
+      if (s.age[g] >= 0) scaled(p, s, g, room.x, room.xs);
+      each_awake(p, s, g, [&](long e, bool speaks) {
+        listen(p, s, room, g, e, scratch.lead);
+        fine = fine && bounded(room.mu + (g * p.E + e) * p.K, p.K);
+        if (speaks) top = greater(top, s.evidence[g * p.E + e]);
+        ++heard;
+      });
+    }
+    double total = 0;
+    for (long j = 0; j < 2 * p.E; ++j) room.weight[j] = 0;
+    for (long g = 0; g < 2; ++g)
+      each_awake(p, s, g, [&](long e, bool speaks) {
+        if (speaks) total += room.weight[g * p.E + e] = exp(s.evidence[g * p.E + e] - top);
+      });
+    const long width = p.classify ? p.K : 2;
+    for (long k = 0; k < width; ++k) out[k] = 0;
+    for (long g = 0; g < 2; ++g)
+      each_awake(p, s, g, [&](long e, bool speaks) {
+        if (!speaks) return;
+        const long at = g * p.E + e;
+        const double w = room.weight[at] /= total;
+        if (p.classify) {
+          chances(room.mu + at * p.K, variance(s, g, p, e, room.q[at]), p.K, room.chance);
+          for (long k = 0; k < p.K; ++k) out[k] += w * room.chance[k];
+        } else {
+          out[0] += w * room.mu[at];
+        }
+      });
+    if (!p.classify) {
+      double spread = 0;
+      for (long g = 0; g < 2; ++g)
+        each_awake(p, s, g, [&](long e, bool speaks) {
+          if (!speaks) return;
+          const long at = g * p.E + e;
+          const double gap = room.mu[at] - out[0];
+          spread += room.weight[at] * (variance(s, g, p, e, room.q[at]) + gap * gap);
+        });
+      out[1] = sqrt(spread);
+    }
+    return fine;
+  }
+
+  static void predict(const Problem &p, const State &s, Scratch &scratch, const double *x, double *out) {
+    Room room(p, scratch.more);
+    long heard;
+    mix(p, s, scratch, room, x, out, heard);
+  }
+
+  // What they learn
+
+  static double log_likelihood(const Problem &p, Room &room, const double *mu, double v, double y) {
+    if (p.classify) {
+      chances(mu, v, p.K, room.chance);
+      return log(greater(room.chance[static_cast<long>(y)], 1e-12));
+    }
+    const double gap = y - mu[0];
+    return -0.5 * log(v) - 2.5 * log1p(gap * gap / (4 * v));
+  }
+
+  static void improve(const Problem &p, State &s, Room &room, long g, long e, const double *z, const double *phi,
+                      double q, const double *target) {
+    const Expert x(p, s, g, e);
+    if (x.b == 0) {
+      const double a = 1 + q;
+      // the gaps are those before the step
+      for (long k = 0; k < p.K; ++k) room.chance[k] = target[k] - dot(x.theta + k * x.stride, z, x.stride);
+      root_update(x.R, x.n, x.stride, phi, room.keep, room.take, room.Pz);
+      for (long k = 0; k < p.K; ++k) add(x.theta + k * x.stride, room.chance[k] / a, room.Pz, x.stride);
+    } else {
+      for (long k = 0; k < p.K; ++k) {
+        double *theta = x.theta + k * x.stride;
+        const double gap = target[k] - dot(theta, z, x.stride);
+        add(theta, p.steps[x.b - 1] * gap, z, x.stride);
+      }
+    }
+  }
+
+  static double inverse(double deviation, double mean) {
+    return deviation > 1e-12 * fabs(mean) && deviation > 1e-150 ? 1 / deviation : 0;
+  }
+
+  static void refit(const Problem &p, State &s, Room &room, long g) {
+    const long n = s.age[g], d = p.V.d;
+    const double *X = s.rows + g * KEPT * d, *Y = s.answers + g * KEPT * p.K;
+    for (long k = 0; k < d; ++k) {
+      double count = 0, total = 0, square = 0;
+      for (long j = 0; j < n; ++j)
+        if (X[j * d + k] == X[j * d + k]) count += 1, total += X[j * d + k];
+      count = greater(count, 1);
+      const double mean = total / count;
+      for (long j = 0; j < n; ++j)
+        if (X[j * d + k] == X[j * d + k]) square += (X[j * d + k] - mean) * (X[j * d + k] - mean);
+      s.mean[g * d + k] = mean;
+      s.scale[g * d + k] = inverse(sqrt(square / count), mean);
+    }
+    for (long k = 0; k < p.K; ++k) {
+      double total = 0;
+      for (long j = 0; j < n; ++j) total += Y[j * p.K + k];
+      s.shift[g * p.K + k] = total / static_cast<double>(n);
+    }
+    if (!p.classify) {
+      double square = 0;
+      for (long j = 0; j < n; ++j) square += (Y[j] - s.shift[g]) * (Y[j] - s.shift[g]);
+      const double unit = sqrt(square / static_cast<double>(n));
+      if (unit > 0) {
+        const double ratio = s.unit[g] > 0 ? s.unit[g] / unit : 1;
+        for (long e = 0; e < p.E; ++e) s.noise[g * p.E + e] *= ratio * ratio;
+        s.unit[g] = unit;
+      }
+    }
+    forget(p, s, g);
+    double *z = room.z + g * (p.V.N + 1) * room.widest, *phi = room.phi + g * (p.V.N + 1) * room.widest;
+    for (long j = 0; j < n; ++j) {
+      scaled(p, s, g, X + j * d, room.xs);
+      for (long k = 0; k < p.K; ++k) room.target[k] = (Y[j * p.K + k] - s.shift[g * p.K + k]) / unit_of(s, g);
+      for (long i = 0; i <= p.V.N; ++i) {
+        features(p, i, room.xs, room.wave, z);
+        const Expert first(p, s, g, i * p.B);
+        root_times(first.R, first.n, first.stride, z, phi);
+        const double q = dot(phi, phi, first.stride);
+        for (long b = 0; b < (first.linear ? 1 : p.B); ++b) improve(p, s, room, g, i * p.B + b, z, phi, q, room.target);
+      }
+    }
+  }
+
+  static bool is_refit(int64_t age) { return age <= 8 || (age <= KEPT && (age & (age - 1)) == 0); }
+
+  static void take_in(const Problem &p, State &s, Scratch &scratch, Room &room, long g, double y, double r) {
+    const long d = p.V.d;
+    double answer;
+    each_awake(p, s, g, [&](long e, bool) {
+      const long at = g * p.E + e, i = e / p.B;
+      if (s.unit[g] > 0) {
+        s.heard[at] += 1;
+        const double a = greater(1 - p.memory, 1 / (static_cast<double>(s.heard[at]) + 1));
+        double square = 0;
+        for (long k = 0; k < p.K; ++k) {
+          answer = p.classify ? (static_cast<long>(y) == k ? 1 : 0) : y;
+          const double gap = (answer - room.mu[at * p.K + k]) / s.unit[g];
+          square += gap * gap;
+        }
+        s.noise[at] = (1 - a) * s.noise[at] + a * (square / static_cast<double>(p.K)) / (1 + room.q[at]);
+      }
+      for (long k = 0; k < p.K; ++k) {
+        answer = p.classify ? (static_cast<long>(y) == k ? 1 : 0) : y;
+        room.target[k] = (answer - s.shift[g * p.K + k]) / unit_of(s, g);
+      }
+      const long slot = (g * (p.V.N + 1) + i) * room.widest;
+      improve(p, s, room, g, e, room.z + slot, room.phi + slot, room.q[at], room.target);
+    });
+    if (s.age[g] < KEPT) {
+      for (long k = 0; k < d; ++k) s.rows[(g * KEPT + s.age[g]) * d + k] = room.x[k];
+      for (long k = 0; k < p.K; ++k)
+        s.answers[(g * KEPT + s.age[g]) * p.K + k] = p.classify ? (static_cast<long>(y) == k ? 1 : 0) : y;
+    }
+    s.age[g] += 1;
+    if (is_refit(s.age[g])) {
+      refit(p, s, room, g);
+    } else if (s.age[g] > KEPT) {
+      for (long k = 0; k < d; ++k) {
+        const double gap = fabs(room.x[k] - s.mean[g * d + k]);
+        if (s.scale[g * d + k] == 0 && gap == gap) s.scale[g * d + k] = inverse(gap, s.mean[g * d + k]);
+      }
+    }
+    if (s.age[g] >= p.warm_up && p.active < p.E) {
+      int64_t *rank = s.rank + g * p.E;
+      const double *evidence = s.evidence + g * p.E;
+      if ((s.age[g] - p.warm_up) % RANK_EVERY == 0)
+        for (long e = 0; e < p.E; ++e) {
+          long j = e;
+          for (; j > 0 && evidence[rank[j - 1]] < evidence[e]; --j) rank[j] = rank[j - 1];
+          rank[j] = e;
+        }
+      s.explorer[g] = explore(p, rank, scratch.lead, room.rank, r);
+    }
+  }
+
+  static int64_t explore(const Problem &p, const int64_t *rank, uint8_t *, double *memory, double r) {
+    auto *mark = reinterpret_cast<uint8_t *>(memory);  // 1: asleep, 3: and a neighbour of a leader
+    for (long e = 0; e < p.E; ++e) mark[e] = 1;
+    for (long j = 0; j < p.active - 1; ++j) mark[rank[j]] = 0;
+    long near = 0, asleep = p.E - (p.active - 1);
+    for (long j = 0; j < p.active - 1; ++j) {
+      const long i = rank[j] / p.B, b = rank[j] % p.B;
+      if (i == p.V.N) continue;
+      for (int l = p.graph.out_start[i]; l < p.graph.out_start[i + 1]; ++l) {
+        uint8_t &m = mark[p.graph.out_list[l] * p.B + b];
+        if (m == 1) m = 3, ++near;
+      }
+    }
+    const bool by_graph = r < 0.5 && near > 0;
+    const long count = by_graph ? near : asleep;
+    const double part = 2 * r - (r < 0.5 ? 0 : 1);
+    long pick = static_cast<long>(part * static_cast<double>(count));
+    if (pick > count - 1) pick = count - 1;
+    for (long e = 0; e < p.E; ++e)
+      if (mark[e] & (by_graph ? 2 : 1) && pick-- == 0) return e;
+    return 0;
+  }
+
+  static int64_t watch(const Problem &p, State &s, const Room &room, double error) {
+    double &fast = s.trend[0], &slow = s.trend[1], &n = s.trend[2];
+    if (s.age[s.incumbent] > 2 * LISTEN) {
+      const double bounded = n > 2 * LISTEN ? lesser(error, 20 * slow) : error;
+      n += 1;
+      slow += greater(1 / SLOW, 1 / n) * (bounded - slow);
+      fast += greater(1 / FAST, 1 / n) * (bounded - fast);
+    }
+    const int64_t other = 1 - s.incumbent;
+    if (s.age[other] < 0) {
+      if (p.trial && n > 4 * FAST && fast > RISE * slow) {
+        be_born(p, s, other);
+        s.trust[0] = s.trust[1] = 0;
+      }
+      return s.incumbent;
+    }
+    double weight[2] = {0, 0};
+    for (long g = 0; g < 2; ++g)
+      for (long e = 0; e < p.E; ++e) weight[g] += room.weight[g * p.E + e];
+    s.trust[0] = 0.98 * s.trust[0] + weight[s.incumbent];
+    s.trust[1] = 0.98 * s.trust[1] + weight[other];
+    if (s.age[other] < p.trial) return s.incumbent;
+    const int64_t winner = s.trust[1] > s.trust[0] ? other : s.incumbent;
+    s.age[1 - winner] = -1;
+    fast = slow = n = 0;
+    return winner;
+  }
+
+  static void run(const Problem &p, State &s, Scratch &scratch, Chunk &chunk) {
+    Room room(p, scratch.more);
+    const long width = p.classify ? p.K : 2;
+    for (; chunk.done < chunk.rows; ++chunk.done) {
+      double *said = chunk.out + chunk.done * width;
+      const double y = clamp(chunk.y[chunk.done]), *r = chunk.r + 2 * chunk.done;
+      long heard;
+      if (!mix(p, s, scratch, room, chunk.X + chunk.done * p.V.d, said, heard)) return;
+      chunk.heard += heard;
+      if (chunk.weight && chunk.weight[chunk.done] == 0) {
+        ++s.t;
+        continue;
+      }
+      const bool known = s.unit[s.incumbent] > 0;
+      if (known) {
+        double top = -INFINITY, mixed = 0;
+        for (long g = 0; g < 2; ++g)
+          each_awake(p, s, g, [&](long e, bool) {
+            const long at = g * p.E + e;
+            room.told[at] = log_likelihood(p, room, room.mu + at * p.K, variance(s, g, p, e, room.q[at]), y);
+            if (room.weight[at] > 0) top = greater(top, room.told[at]);
+          });
+        for (long g = 0; g < 2; ++g)
+          each_awake(p, s, g, [&](long e, bool) {
+            const long at = g * p.E + e;
+            if (room.weight[at] > 0) mixed += room.weight[at] * exp(room.told[at] - top);
+          });
+        mixed = top + log(mixed);
+        for (long g = 0; g < 2; ++g)
+          each_awake(p, s, g, [&](long e, bool) {
+            double &evidence = s.evidence[g * p.E + e];
+            evidence = (1 - p.discount) * (evidence + room.told[g * p.E + e] - mixed);
+          });
+      }
+      const bool challenged = s.age[1 - s.incumbent] >= 0;
+      for (long g = 0; g < 2; ++g)
+        if (g == s.incumbent || challenged) take_in(p, s, scratch, room, g, y, r[g]);
+      double error;
+      if (p.classify) {
+        const double gap = 1 - said[static_cast<long>(y)];
+        error = gap * gap;
+      } else {
+        error = (y - said[0]) * (y - said[0]);
+        if (known)
+          for (long l = 0; l < LEVELS; ++l) {
+            const double missed = fabs(y - said[0]) > s.reach[l] * said[1] ? 1 : 0;
+            s.reach[l] *= exp(GAIN * (missed - (1 - LEVEL[l])));
+          }
+      }
+      s.incumbent = watch(p, s, room, error);
+      ++s.t;
+    }
+  }
+};
+
+}  // namespace OMKL_ISA
+}  // namespace omkl

@@ -1,0 +1,1 @@
+"""Experiments over the library: streams, prequential runs, tables. The library never imports it."""

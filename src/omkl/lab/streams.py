@@ -1,0 +1,73 @@
+"""Streams to learn from: bundled, generated, or read from a file, scaled as the paper scales them."""
+
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from sklearn.datasets import load_diabetes
+
+from omkl.arrays import Matrix, Vector
+from omkl.kernels import dictionary
+
+
+class Stream(NamedTuple):
+    """Rows in the order they come."""
+
+    name: str
+    about: str
+    X: Matrix  # (T, d)
+    y: Vector  # (T,)
+    truth: tuple[int, ...] = ()  # kernels of the paper's dictionary that made y, where that is known
+
+
+def paper_scaled(X: Matrix, y: Vector) -> tuple[Matrix, Vector]:
+    """X divided by its largest row norm, y brought to [0, 1].
+
+    Both look at the whole stream: that is the paper's protocol, and nothing a stream's user can do.
+
+    >>> X, y = paper_scaled(np.array([[3.0, 4.0], [0.0, 1.0]]), np.array([2.0, 6.0]))
+    >>> X.tolist(), y.tolist()
+    ([[0.6, 0.8], [0.0, 0.2]], [0.0, 1.0])
+    """
+    return X / np.linalg.norm(X, axis=1).max(), (y - y.min()) / (y.max() - y.min())
+
+
+def diabetes() -> Stream:
+    """scikit-learn's bundled diabetes set: 442 rows, 10 features."""
+    return Stream(
+        "diabetes", "scikit-learn's bundled set, in file order", *paper_scaled(*load_diabetes(return_X_y=True))
+    )
+
+
+TRUTH = (10, 18, 26)  # length scales 0.32, 0.79 and 2.0
+
+
+def mixture(rows: int, seed: int) -> Stream:
+    """y = sum over three kernels i of sum_j alpha_ij kappa_i(x - c_ij), plus noise; x in the unit ball of R^3.
+
+    Each kernel's part has the same variance and the noise a hundredth of the whole, so that no
+    single kernel of the dictionary is the right one.
+
+    >>> stream = mixture(100, seed=0)
+    >>> stream.X.shape, bool(np.linalg.norm(stream.X, axis=1).max() <= 1), stream.truth
+    ((100, 3), True, (10, 18, 26))
+    """
+    rng = np.random.default_rng(seed)
+    kernels = dictionary("paper")
+    d, centres = 3, 20
+    X = rng.uniform(-1, 1, (rows, d)) / np.sqrt(d)
+    f = np.zeros(rows)
+    for i in TRUTH:
+        c = rng.uniform(-1, 1, (centres, d)) / np.sqrt(d)
+        part = kernels[i].value(X, c) @ rng.standard_normal(centres)
+        f += part / part.std()
+    y = f + 0.1 * f.std() * rng.standard_normal(rows)
+    about = "generated from three kernels of the dictionary, plus noise"
+    return Stream("mixture", about, X, (y - y.min()) / (y.max() - y.min()), TRUTH)
+
+
+def read(path: Path) -> Stream:
+    """A CSV file with a header line, the target in its last column; `.gz` is unpacked."""
+    table = np.loadtxt(path, delimiter=",", skiprows=1)
+    name = path.name.removesuffix(".gz").removesuffix(".csv")
+    return Stream(name, str(path.name), *paper_scaled(table[:, :-1], table[:, -1]))

@@ -1,0 +1,380 @@
+"""One round of GraphMKL: least squares and gradient experts on every kernel, the graph sends explorers.
+
+Not in the paper. It keeps the paper's idea, a dictionary of kernels and a similarity graph that
+decides who is evaluated, and gives each kernel learners worth having:
+
+*Experts.* On the features of each kernel one recursive least squares and a few normalised
+gradient steps; on the inputs themselves one least squares. Each predicts with a variance; its
+evidence is the discounted log-likelihood of its predictions against that of the mixture, and the
+mixture weighs experts by their evidence. For labels the target is a row of zeros with a one, and
+a Gaussian around each such row gives the chances.
+
+*Who is evaluated.* All experts for the first rounds (`warm_up`); then the leaders, ranked anew
+now and then, and one explorer, half of the time a sleeping neighbour in the graph of a leader.
+An explorer learns and gathers evidence, and does not speak until it leads.
+
+*Scaling.* Raw units in. The first rows are kept, and the experts are made anew from them with
+what is known of the scale after 1, 2, ..., 8, 16, ..., 256 rows.
+
+*Change.* When the error rises to twice what it was, a challenger is born, a second set of experts
+that knows only what comes from then on. After `trial` rounds the heavier of the two stays.
+
+*Definite by construction.* Least squares keep a triangular R with P = R' R (Carlson 1973), so that
+no rounding can make a variance negative.
+"""
+
+from typing import Literal, NamedTuple
+
+import numpy as np
+
+from omkl.arrays import Index, Mask, Matrix, Tensor, Vector
+from omkl.features import features
+from omkl.graph import Graph
+from omkl.rounds.descent import require_bounded
+from omkl.rounds.weights import normalised
+
+Task = Literal["regression", "classification"]
+
+KEPT = 256  # rows kept for making the experts anew
+REFITS = (1, 2, 3, 4, 5, 6, 7, 8, 16, 32, 64, 128, 256)
+CLIP = 5.0  # standard deviations
+RANK_EVERY = 20
+LISTEN = 16  # rounds before a challenger speaks
+LEVELS = np.array([0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99])  # coverages that `reach` is tracked for
+GAIN = 0.05  # of the tracking
+LARGEST = 1e90  # inputs and targets beyond it are taken as this much: their squares and sums stay finite
+LEAST_VARIANCE = 1e-12  # in units of the target's variance
+FAST, SLOW, RISE = 50, 500, 2.0  # change: mean error over about 50 rounds against that over about 500
+
+
+class Problem(NamedTuple):
+    V: Tensor  # (N, d, D)
+    graph: Graph
+    task: Task
+    K: int  # outputs: 1, or one for each label
+    steps: tuple[float, ...] = (1.0, 0.25)  # of the normalised gradient experts
+    ridge: float = 1e-2
+    active: int = 8  # experts evaluated after the warm-up, the explorer among them
+    warm_up: int = 512
+    discount: float = 0.1  # of the evidence, per round
+    memory: float = 0.97  # of the noise estimate, per round
+    trial: int = 300  # rounds a challenger has; 0: there is none
+
+
+class State(NamedTuple):
+    """Fields that start with 2 have a slot for each of the two sets of experts."""
+
+    R: Tensor  # (2, N, n, n)          lower triangular, P = R' R of every kernel's least squares, n = 2D
+    theta: Tensor  # (2, N, B, K, n)   B = 1 + steps
+    R_lin: Tensor  # (2, d + 1, d + 1)
+    theta_lin: Tensor  # (2, K, d + 1)
+    evidence: Matrix  # (2, E)         E = N B + 1; expert i B + b is learner b of kernel i, the last is linear
+    noise: Matrix  # (2, E)            variance of its errors, in units
+    heard: Index  # (2, E)             rounds it was evaluated
+    rank: Index  # (2, E)              experts, the best first
+    explorer: Index  # (2,)
+    mean: Matrix  # (2, d)             of the inputs
+    scale: Matrix  # (2, d)            1 / deviation; 0: constant so far
+    shift: Matrix  # (2, K)            mean of the target
+    unit: Vector  # (2,)               its deviation; 0: not known yet
+    rows: Tensor  # (2, KEPT, d)
+    answers: Tensor  # (2, KEPT, K)
+    age: Index  # (2,)                 rounds behind a set; -1: an empty slot
+    trust: Vector  # (2,)              discounted weight of the incumbent and of the challenger
+    trend: Vector  # (3,)              fast and slow mean of the error, rounds behind them
+    reach: Vector  # (7,)              half widths of intervals in predicted deviations
+    incumbent: int
+    t: int
+
+
+class Info(NamedTuple):
+    prediction: Vector  # (mean, deviation), or (K,) chances
+    heard: Index
+
+
+def draws(problem: Problem) -> int:
+    return 2
+
+
+def experts(problem: Problem) -> int:
+    return len(problem.V) * (1 + len(problem.steps)) + 1
+
+
+def init(problem: Problem, r: Vector) -> State:
+    N, d, D = problem.V.shape
+    n, B, K, E = 2 * D, 1 + len(problem.steps), problem.K, experts(problem)
+    state = State(
+        R=np.zeros((2, N, n, n)), theta=np.zeros((2, N, B, K, n)),
+        R_lin=np.zeros((2, d + 1, d + 1)), theta_lin=np.zeros((2, K, d + 1)),
+        evidence=np.zeros((2, E)), noise=np.ones((2, E)), heard=np.zeros((2, E), np.intp),
+        rank=np.tile(np.arange(E), (2, 1)), explorer=np.zeros(2, np.intp),
+        mean=np.zeros((2, d)), scale=np.zeros((2, d)), shift=np.zeros((2, K)), unit=np.zeros(2),
+        rows=np.zeros((2, KEPT, d)), answers=np.zeros((2, KEPT, K)), age=np.array([-1, -1]),
+        trust=np.zeros(2), trend=np.zeros(3), reach=np.array([0.67, 0.84, 1.04, 1.28, 1.64, 1.96, 2.58]),
+        incumbent=0, t=0,
+    )  # fmt: skip
+    be_born(problem, state, 0)
+    return state
+
+
+def be_born(problem: Problem, s: State, g: int) -> None:
+    """Slot g starts from nothing."""
+    forget(problem, s, g)
+    s.evidence[g], s.noise[g], s.heard[g], s.rank[g] = 0, 1, 0, np.arange(s.rank.shape[1])
+    s.mean[g], s.scale[g], s.shift[g] = 0, 0, 0
+    s.unit[g] = 0 if problem.task == "regression" else 1
+    s.age[g] = 0
+
+
+def forget(problem: Problem, s: State, g: int) -> None:
+    """The coefficients of slot g as before the first row."""
+    s.R[g], s.R_lin[g] = (np.eye(len(a)) / np.sqrt(problem.ridge) for a in (s.R[g, 0], s.R_lin[g]))
+    s.theta[g], s.theta_lin[g] = 0, 0
+
+
+# What the experts say
+
+
+def scaled(s: State, g: int, x: Vector) -> Vector:
+    """Standardised, clipped, of length about 1; a value that is missing (NaN) is the mean."""
+    out = np.clip((x - s.mean[g]) * s.scale[g], -CLIP, CLIP) / np.sqrt(len(x))
+    return np.nan_to_num(out, nan=0.0)
+
+
+def awake(problem: Problem, s: State, g: int) -> Mask:
+    """Experts of slot g that are evaluated in the next round."""
+    E = experts(problem)
+    if s.age[g] < problem.warm_up or problem.active >= E:
+        return np.ones(E, dtype=bool)
+    mask = np.zeros(E, dtype=bool)
+    mask[s.rank[g, : problem.active - 1]] = True
+    mask[s.explorer[g]] = True
+    return mask
+
+
+def speaking(problem: Problem, s: State, g: int) -> Mask:
+    """Those of them whose prediction counts."""
+    mask = awake(problem, s, g)
+    if not mask.all():
+        mask[s.explorer[g]] = False
+    return mask & bool(g == s.incumbent or s.age[g] >= LISTEN)
+
+
+class Voice(NamedTuple):
+    """What one expert has to say."""
+
+    z: Vector  # its features
+    mu: Vector  # (K,) prediction in the target's own units
+    q: float  # z' P z, 0 for gradient experts
+    phi: Vector  # R z
+
+
+def listen(problem: Problem, s: State, g: int, x: Vector) -> dict[int, Voice]:
+    """The voices of all experts of slot g that are awake."""
+    B = 1 + len(problem.steps)
+    xs = scaled(s, g, x)
+    unit = s.unit[g] or 1.0
+    voices = {}
+    for e in np.flatnonzero(awake(problem, s, g)):
+        i, b = divmod(int(e), B)
+        linear = i == len(problem.V)
+        z = np.append(1.0, xs) if linear else features(problem.V[i], xs).ravel()
+        theta, R = (s.theta_lin[g], s.R_lin[g]) if linear else (s.theta[g, i, b], s.R[g, i])
+        phi = R @ z if b == 0 else np.zeros(0)
+        voices[int(e)] = Voice(z, s.shift[g] + unit * (theta @ z), float(phi @ phi), phi)
+    return voices
+
+
+def variance(s: State, g: int, e: int, q: float) -> float:
+    """Of an expert's prediction, in the target's own units."""
+    return float((s.noise[g, e] * (1 + q) + LEAST_VARIANCE) * (s.unit[g] or 1.0) ** 2)
+
+
+def chances(mu: Vector, v: float) -> Vector:
+    """Of labels, from a Gaussian of variance v around each row of zeros with a one."""
+    return normalised(mu / v)
+
+
+def mixture(problem: Problem, s: State, voices: list[dict[int, Voice]]) -> tuple[Vector, list[Vector]]:
+    """What the learner says, and the weight of every expert of both slots."""
+    masks = [speaking(problem, s, g) if voices[g] else np.zeros(experts(problem), bool) for g in (0, 1)]
+    flat = normalised(np.concatenate([s.evidence[g][masks[g]] for g in (0, 1)]))
+    weights = [np.zeros(experts(problem)), np.zeros(experts(problem))]
+    weights[0][masks[0]], weights[1][masks[1]] = flat[: masks[0].sum()], flat[masks[0].sum() :]
+    spoken = [(weights[g][e], v, variance(s, g, e, v.q)) for g in (0, 1) for e, v in voices[g].items() if masks[g][e]]
+    if problem.task == "classification":
+        return sum(w * chances(v.mu, var) for w, v, var in spoken), weights  # type: ignore[return-value]
+    f = sum(w * v.mu[0] for w, v, _ in spoken)
+    spread = sum(w * (var + (v.mu[0] - f) ** 2) for w, v, var in spoken)
+    return np.array([f, np.sqrt(spread)]), weights
+
+
+def hear(problem: Problem, s: State, x: Vector) -> list[dict[int, Voice]]:
+    return [listen(problem, s, g, x) if s.age[g] >= 0 else {} for g in (0, 1)]
+
+
+def predict(problem: Problem, state: State, x: Vector) -> Vector:
+    """(mean, deviation), or the chances of the labels."""
+    return mixture(problem, state, hear(problem, state, np.clip(x, -LARGEST, LARGEST)))[0]
+
+
+# What they learn
+
+
+def answer(problem: Problem, y: float) -> Vector:
+    """The target as (K,): the number itself, or zeros with a one."""
+    return np.array([y]) if problem.task == "regression" else np.eye(problem.K)[int(y)]
+
+
+def log_likelihood(problem: Problem, mu: Vector, v: float, y: float) -> float:
+    """Of y under one expert: a Student t with 4 degrees of freedom, or the chance of the label."""
+    if problem.task == "classification":
+        return float(np.log(np.maximum(chances(mu, v)[int(y)], 1e-12)))
+    return float(-0.5 * np.log(v) - 2.5 * np.log1p((y - mu[0]) ** 2 / (4 * v)))
+
+
+def improve(problem: Problem, s: State, g: int, e: int, z: Vector, phi: Vector, target: Vector) -> None:
+    """One expert's coefficients after one answer."""
+    i, b = divmod(e, 1 + len(problem.steps))
+    theta = s.theta_lin[g] if i == len(problem.V) else s.theta[g, i, b]
+    gap = target - theta @ z
+    if b == 0:
+        R = s.R_lin[g] if i == len(problem.V) else s.R[g, i]
+        theta += np.outer(gap, R.T @ phi / (1 + phi @ phi))
+        R[...] = downdate(phi) @ R
+    else:
+        theta += problem.steps[b - 1] * np.outer(gap, z)
+
+
+def downdate(phi: Vector) -> Matrix:
+    """The lower triangular T with T' T = I - phi phi' / (1 + |phi|^2): T R is the root of P - P z z' P / a."""
+    a = 1 + np.cumsum(phi**2)
+    before = np.append(1.0, a[:-1])
+    return np.tril(-np.outer(phi / np.sqrt(before * a), phi), -1) + np.diag(np.sqrt(before / a))
+
+
+def refit(problem: Problem, s: State, g: int) -> None:
+    """Make slot g's experts anew from the rows kept, scaled by all of them."""
+    n = int(s.age[g])
+    X, Y = s.rows[g, :n], s.answers[g, :n]
+    counts = np.maximum((~np.isnan(X)).sum(axis=0), 1)
+    s.mean[g] = np.nansum(X, axis=0) / counts
+    s.scale[g] = inverse(np.sqrt(np.nansum((X - s.mean[g]) ** 2, axis=0) / counts), s.mean[g])
+    s.shift[g] = Y.mean(axis=0)
+    if problem.task == "regression":
+        unit = float(np.sqrt(np.mean((Y - s.shift[g]) ** 2)))
+        if unit > 0:
+            s.noise[g] *= (s.unit[g] / unit) ** 2 if s.unit[g] else 1.0
+            s.unit[g] = unit
+    forget(problem, s, g)
+    everyone = s._replace(age=np.where(np.arange(2) == g, 0, -1))  # all are awake
+    for x, y in zip(X, Y, strict=True):
+        target = (y - s.shift[g]) / (s.unit[g] or 1.0)
+        for e, voice in listen(problem, everyone, g, x).items():
+            improve(problem, s, g, e, voice.z, voice.phi, target)
+
+
+def inverse(deviation: Vector, mean: Vector) -> Vector:
+    """1 / deviation, 0 where it is no more than rounding."""
+    real = (deviation > 1e-12 * np.abs(mean)) & (deviation > 1e-150)
+    return np.where(real, 1 / np.where(real, deviation, 1.0), 0.0)
+
+
+def notice_columns(s: State, g: int, x: Vector) -> None:
+    """A column that was constant so far and moves now gets the first move as its unit: the past was its mean."""
+    gap = np.abs(x - s.mean[g])
+    s.scale[g] = np.where((s.scale[g] == 0) & ~np.isnan(gap), inverse(gap, s.mean[g]), s.scale[g])
+
+
+def take_in(problem: Problem, s: State, g: int, x: Vector, y: float, voices: dict[int, Voice], r: float) -> None:
+    """All that slot g learns from one round, and who will be evaluated in its next."""
+    Y = answer(problem, y)
+    for e, voice in voices.items():
+        if s.unit[g]:
+            s.heard[g, e] += 1
+            a = max(1 - problem.memory, 1 / (s.heard[g, e] + 1))
+            gap = (Y - voice.mu) / s.unit[g]
+            s.noise[g, e] = (1 - a) * s.noise[g, e] + a * np.mean(gap**2) / (1 + voice.q)
+        improve(problem, s, g, e, voice.z, voice.phi, (Y - s.shift[g]) / (s.unit[g] or 1.0))
+    if s.age[g] < KEPT:
+        s.rows[g, s.age[g]], s.answers[g, s.age[g]] = x, Y
+    s.age[g] += 1
+    if s.age[g] in REFITS:
+        refit(problem, s, g)
+    elif s.age[g] > KEPT:
+        notice_columns(s, g, x)
+    if s.age[g] >= problem.warm_up and problem.active < experts(problem):
+        if (s.age[g] - problem.warm_up) % RANK_EVERY == 0:
+            s.rank[g] = np.argsort(-s.evidence[g], kind="stable")
+        s.explorer[g] = explore(problem, s.rank[g], r)
+
+
+def explore(problem: Problem, rank: Index, r: float) -> int:
+    """A sleeping expert: for r < 1/2 one whose kernel is a neighbour of a leader's, on the same learner."""
+    B, N = 1 + len(problem.steps), len(problem.V)
+    leaders, asleep = rank[: problem.active - 1], np.sort(rank[problem.active - 1 :])
+    near = {
+        int(j) * B + int(e) % B for e in leaders if e < N * B for j in np.flatnonzero(problem.graph.A[int(e) // B])
+    }
+    neighbours = [e for e in asleep if int(e) in near]
+    among = neighbours if r < 0.5 and neighbours else list(asleep)
+    return int(among[min(int(2 * r % 1 * len(among)), len(among) - 1)])
+
+
+def watch(problem: Problem, s: State, error: float, weights: list[Vector]) -> int:
+    """Look for change; returns the incumbent of the next round."""
+    fast, slow, n = s.trend
+    if s.age[s.incumbent] > 2 * LISTEN:
+        bounded = min(error, 20 * slow) if n > 2 * LISTEN else error
+        n += 1
+        slow += max(1 / SLOW, 1 / n) * (bounded - slow)
+        fast += max(1 / FAST, 1 / n) * (bounded - fast)
+    s.trend[:] = fast, slow, n
+    other = 1 - s.incumbent
+    if s.age[other] < 0:
+        if problem.trial and n > 4 * FAST and fast > RISE * slow:
+            be_born(problem, s, other)
+            s.trust[:] = 0
+        return s.incumbent
+    s.trust[:] = 0.98 * s.trust + [weights[s.incumbent].sum(), weights[other].sum()]
+    if s.age[other] < problem.trial:
+        return s.incumbent
+    winner = other if s.trust[1] > s.trust[0] else s.incumbent
+    s.age[1 - winner] = -1
+    s.trend[:] = 0
+    return winner
+
+
+def step(
+    problem: Problem, state: State, x: Vector, y: float, r: Vector, weight: float = 1.0
+) -> tuple[State, Info]:
+    s = State(*(a.copy() if isinstance(a, np.ndarray) else a for a in state))
+    x, y = np.clip(x, -LARGEST, LARGEST), float(np.clip(y, -LARGEST, LARGEST))
+    voices = hear(problem, s, x)
+    require_bounded(np.concatenate([v.mu for part in voices for v in part.values()]))
+    said, weights = mixture(problem, s, voices)
+    heard = np.array([g * experts(problem) + e for g in (0, 1) for e in voices[g]])
+    if weight == 0:
+        return s._replace(t=s.t + 1), Info(said, heard)
+
+    if s.unit[s.incumbent]:
+        told = [{e: log_likelihood(problem, v.mu, variance(s, g, e, v.q), y) for e, v in voices[g].items()}
+                for g in (0, 1)]  # fmt: skip
+        spoken = np.array([told[g][e] for g in (0, 1) for e in voices[g] if weights[g][e] > 0])
+        share = np.array([weights[g][e] for g in (0, 1) for e in voices[g] if weights[g][e] > 0])
+        mixed = spoken.max() + np.log(share @ np.exp(spoken - spoken.max()))
+        for g in (0, 1):
+            for e, ll in told[g].items():
+                s.evidence[g, e] = (1 - problem.discount) * (s.evidence[g, e] + ll - mixed)
+    for g in (0, 1):
+        if voices[g]:
+            take_in(problem, s, g, x, y, voices[g], float(r[g]))
+    if problem.task == "regression":
+        error = (y - said[0]) ** 2
+        missed = abs(y - said[0]) > s.reach * said[1]
+        if state.unit[state.incumbent]:
+            s.reach[:] = s.reach * np.exp(GAIN * (missed - (1 - LEVELS)))
+    else:
+        error = (1 - said[int(y)]) ** 2
+    incumbent = watch(problem, s, float(error), weights)
+    return s._replace(incumbent=incumbent, t=s.t + 1), Info(said, heard)

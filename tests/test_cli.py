@@ -1,0 +1,126 @@
+"""The command line: what it prints, how it fails, and how little it loads."""
+
+import io
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+from typer.testing import CliRunner
+
+from omkl._version import __version__
+from omkl.cli import app
+from omkl.lab import demo
+
+HEAVY = ("numpy", "scipy", "sklearn", "rich", "omkl.online", "omkl.lab.demo")
+
+
+def omkl(*words: str, **options: object) -> subprocess.CompletedProcess[str]:
+    """The command in a process of its own, 80 columns wide and no terminal."""
+    command = [sys.executable, "-c", "from omkl.cli import main; main()", *words]
+    env = os.environ | {"COLUMNS": "80", "PYTHONIOENCODING": "utf-8"}
+    return subprocess.run(command, capture_output=True, text=True, env=env, **options)  # type: ignore[call-overload]
+
+
+def test_help_shows_every_command_and_examples():
+    out = CliRunner().invoke(app, ["--help"]).output
+    assert all(word in out for word in ("demo", "bench", "--version", "Examples", "omkl demo --quick --json demo.json"))
+    for command in ("demo", "bench"):
+        assert f"omkl {command}" in CliRunner().invoke(app, [command, "--help"]).output
+
+
+def test_no_words_at_all_show_the_help():
+    assert "Examples" in CliRunner().invoke(app, []).output
+
+
+def test_version_is_the_package_s():
+    result = omkl("--version")
+    assert (result.returncode, result.stdout) == (0, f"omkl {__version__}\n")
+
+
+def test_help_loads_neither_numpy_nor_the_lab():
+    script = (
+        "import sys; sys.argv = ['omkl', '--help']\n"
+        "from omkl.cli import main\n"
+        "try: main()\n"
+        f"except SystemExit: print([m for m in {HEAVY} if m in sys.modules], file=sys.stderr)"
+    )
+    result = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert result.stderr.strip() == "[]"
+
+
+def test_help_comes_in_less_than_three_tenths_of_a_second():
+    def seconds() -> float:
+        begin = time.perf_counter()
+        omkl("--help")
+        return time.perf_counter() - begin
+
+    assert min(seconds() for _ in range(5)) < 0.3
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["dmo"], "No such command 'dmo'"),
+        (["demo", "--fast"], "--fast"),
+        (["demo", "--seed", "-1"], "--seed"),
+        (["demo", "--seed", "one"], "--seed"),
+        (["demo", "--json", "no/such/folder/x.json"], "no folder"),
+        (["bench", "--json", "."], "is a directory"),
+    ],
+)
+def test_bad_words_are_refused_at_once_without_a_traceback(words: list[str], message: str):
+    result = omkl(*words, timeout=10)
+    assert result.returncode == 2
+    assert message in result.stderr
+    assert "Traceback" not in result.stderr
+    assert result.stdout == ""
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "line"),
+    [
+        (KeyboardInterrupt(), 130, "omkl: interrupted\n"),
+        (OSError(28, "No space left on device"), 1, "omkl: [Errno 28] No space left on device\n"),
+        (ValueError("out_degree must be between 1 and 41, got 50"), 1, "omkl: out_degree must be between"),
+    ],
+)
+def test_what_goes_wrong_is_one_line_and_an_exit_code(
+    monkeypatch: pytest.MonkeyPatch, error: BaseException, code: int, line: str
+):
+    def fail(*_: object) -> None:
+        raise error
+
+    monkeypatch.setattr(demo, "run", fail)
+    result = CliRunner().invoke(app, ["demo"])
+    assert result.exit_code == code
+    assert result.stderr.startswith(line)
+    assert result.stderr.count("\n") == 1
+    assert result.stdout == ""
+
+
+def test_demo_writes_the_results_that_its_tables_are_made_of(tmp_path: Path):
+    result = omkl("demo", "--quick", "--seed", "3", "--json", str(tmp_path / "demo.json"), check=True)
+    results = json.loads((tmp_path / "demo.json").read_text())
+    assert (results["command"], results["seed"]) == ("omkl demo --quick", 3)
+    assert [stream["name"] for stream in results["streams"]] == ["diabetes", "mixture"]
+    assert os.listdir(tmp_path) == ["demo.json"]
+
+    again = io.StringIO()
+    demo.show(results, Console(file=again, width=80))
+    assert again.getvalue() == result.stdout
+    assert result.stderr == ""
+
+
+def test_the_same_seed_gives_the_same_demo(tmp_path: Path):
+    def learned(seed: int) -> list[object]:
+        path = tmp_path / "demo.json"
+        assert CliRunner().invoke(app, ["demo", "--quick", "--seed", str(seed), "--json", str(path)]).exit_code == 0
+        streams = json.loads(path.read_text())["streams"]
+        return [score["mse"] for stream in streams for score in stream["scores"]]
+
+    assert learned(5) == learned(5) != learned(6)
