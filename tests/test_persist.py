@@ -32,7 +32,7 @@ def small(kind, **more):
     """A quick model of this class."""
     given = {"kernels": [omkl.Gaussian(0.5), omkl.Laplacian(1.0), omkl.Matern(2.0, nu=2.5), omkl.Cauchy(1.0)]}
     known = kind.__init__.__code__.co_varnames
-    given |= {n: v for n, v in {"n_features": 5, "out_degree": 2, "draws": 3}.items() if n in known}
+    given |= {n: v for n, v in {"n_features": 5, "out_degree": 2, "draws": 3, "warm_up": 40}.items() if n in known}
     return kind(**given, **more)
 
 
@@ -89,7 +89,8 @@ def test_save_load_go_on_equals_never_having_stopped(door, name, tmp_path):
 @pytest.mark.parametrize("backend", ["engine", "rounds"])
 def test_online_goes_on_bit_for_bit(learner, backend, tmp_path):
     X, y, _ = stream()
-    settings = omkl.Settings(kernels=[omkl.Gaussian(0.5), omkl.Matern(1.0)], n_features=4, out_degree=1, draws=2)
+    given = {"kernels": [omkl.Gaussian(0.5), omkl.Matern(1.0)], "n_features": 4, "out_degree": 1}
+    settings = omkl.GraphSettings(**given) if learner == "graph-mkl" else omkl.Settings(**given, draws=2)
     online = omkl.Online.make(learner, settings, d=3, seed=1, backend=backend)
     online.run(X[:60], y[:60])
     omkl.save(online, tmp_path / "online.omkl")

@@ -5,11 +5,12 @@ from typing import Any
 
 _HOMES = {
     "omkl.kernels": ("Gaussian", "Laplacian", "Matern", "Cauchy", "Kernel", "dictionary", "log_grid", "mixture"),
-    "omkl.settings": ("Settings",),
+    "omkl.settings": ("GraphSettings", "Settings"),
     "omkl.online": ("Online",),
     "omkl.errors": ("DivergenceError", "BudgetWarning", "ModelFileError"),
     "omkl.persist": ("save", "load", "to_bytes", "from_bytes"),
     "omkl.estimators.sklearn": (
+        "GraphMKLRegressor", "GraphMKLClassifier",
         "SFGMKLRegressor", "SFGMKLClassifier", "RakerRegressor", "RakerClassifier",
         "OMKLGFRegressor", "OMKLGFClassifier", "OMKRRegressor", "RFOMKRRegressor",
     ),

@@ -1,7 +1,6 @@
 """Online = learner + problem + state + Generator: the one object that changes."""
 
 import copy
-import math
 import threading
 import warnings
 from typing import Any, Literal, NamedTuple, Self
@@ -13,7 +12,7 @@ from omkl import engine
 from omkl.arrays import Matrix, Vector
 from omkl.errors import BudgetWarning, DivergenceError
 from omkl.rounds import graph_mkl, omkl_gf, omkr, raker, rfomkr, sfg_mkl, sfg_mkl_r
-from omkl.settings import LEARNERS, Settings
+from omkl.settings import LEARNERS, GraphSettings, Settings
 
 ROUNDS: dict[str, Any] = {
     "omkr": omkr,
@@ -24,6 +23,7 @@ ROUNDS: dict[str, Any] = {
     "sfg-mkl-r": sfg_mkl_r,
     "graph-mkl": graph_mkl,
 }
+LARGEST_TARGET, LARGEST_WEIGHT = 1e100, 1e30  # whose squares and products are still finite
 Backend = Literal["engine", "rounds"]
 
 
@@ -41,7 +41,7 @@ class Online:
     Parameters
     ----------
     learner
-        "omkr", "rfomkr", "raker", "omkl-gf", "sfg-mkl" or "sfg-mkl-r".
+        "omkr", "rfomkr", "raker", "omkl-gf", "sfg-mkl", "sfg-mkl-r" or "graph-mkl".
     problem
         The learner's Problem; `Online.make` builds it from `Settings`.
     rng
@@ -87,7 +87,7 @@ class Online:
         self._install(problem, rng, checkpoint, compiled)
 
     @classmethod
-    def make(cls, learner: str, settings: Settings, d: int, seed: int = 0, **options: Any) -> Self:
+    def make(cls, learner: str, settings: Settings | GraphSettings, d: int, seed: int = 0, **options: Any) -> Self:
         """A new learner for d features; `seed` decides its random features and its draws."""
         return cls(learner, settings.problem(learner, d, seed=seed), seed, **options)
 
@@ -104,6 +104,8 @@ class Online:
         self._r = np.empty(self._draws)
         self._d: int = problem.d if self.learner == "omkr" else problem.V.shape[1]
         self._labels: bool = hasattr(problem, "descent") and problem.descent.loss != "squared"
+        self._classes: int | None = problem.K if getattr(problem, "task", None) == "classification" else None
+        self.width: int = (self._classes or 2) if self.learner == "graph-mkl" else 1
         self._budget: int | None = getattr(problem, "budget", None)
         self._pcg = np.random.PCG64(0) if checkpoint else pcg64(rng)
         self._rng = np.random.Generator(self._pcg)
@@ -126,24 +128,29 @@ class Online:
 
     # Asking and telling
 
-    def predict(self, x: ArrayLike) -> float:
-        """The prediction for one sample, with the kernels that the next `learn` will hear."""
+    def predict(self, x: ArrayLike) -> Any:
+        """The prediction for one sample, with the kernels that the next `learn` will hear.
+
+        A number; for "graph-mkl" its mean and deviation, or the chances of the labels.
+        """
         return self.ask(self._sample(x))
 
-    def predict_rows(self, X: ArrayLike) -> Vector:
+    def predict_rows(self, X: ArrayLike) -> Matrix:
         """Predictions for many samples from the state as it is; nothing is learned."""
         return self.ask_rows(self._samples(X))
 
     def learn(self, x: ArrayLike, y: float, weight: float = 1.0) -> None:
         """Learn one sample. Input that cannot be learned is refused and changes nothing."""
         x = self._sample(x)
-        if not (math.isfinite(y) and (not self._labels or y in (-1, 1))):
+        if not self._right(np.float64(y)):
             raise ValueError(self._about_target(y, ""))
-        if not 0 <= weight < math.inf:
-            raise ValueError(f"weight must be a finite number of at least 0, got {weight}")
+        if not 0 <= weight <= LARGEST_WEIGHT:
+            raise ValueError(
+                f"weight must be a finite number of at least 0, got {weight}; the largest is {LARGEST_WEIGHT:g}"
+            )
         self.tell(x, y, weight)
 
-    def run(self, X: ArrayLike, y: ArrayLike, weight: ArrayLike | None = None) -> Vector:
+    def run(self, X: ArrayLike, y: ArrayLike, weight: ArrayLike | None = None) -> Matrix:
         """Predict, then learn, row after row; returns the predictions, each made before its row was learned.
 
         A chunk with a value that cannot be learned is refused whole. Where the learner diverges the
@@ -155,15 +162,20 @@ class Online:
 
     # The same for callers that have checked what they pass
 
-    def ask(self, x: Vector) -> float:
+    def ask(self, x: Vector) -> Any:
+        if self.width > 1 or self.learner == "graph-mkl":
+            return self.ask_rows(x[None])[0]
         with self._lock:
             return self._runner.predict(x)
 
-    def ask_rows(self, X: Matrix) -> Vector:
-        out = np.empty(len(X))
+    def ask_rows(self, X: Matrix) -> Matrix:
+        out = np.empty(len(X) * self.width)
         with self._lock:
             self._runner.predict_rows(X, out)
-        return out
+        return self._shaped(out)
+
+    def _shaped(self, out: Vector) -> Matrix:
+        return out.reshape(-1, self.width) if self.learner == "graph-mkl" else out
 
     def tell(self, x: Vector, y: float, weight: float = 1.0) -> None:
         with self._lock:
@@ -177,8 +189,8 @@ class Online:
             if self._budget is not None:
                 self._warn_if_full(1)
 
-    def tell_rows(self, X: Matrix, y: Vector, weight: Vector | None = None) -> Vector:
-        out = np.empty(len(X))
+    def tell_rows(self, X: Matrix, y: Vector, weight: Vector | None = None) -> Matrix:
+        out = np.empty(len(X) * self.width)
         with self._lock:
             done, heard = self._runner.run(X, y, self._rng.random(len(X) * self._draws), weight, out)
             self.evaluations += heard
@@ -187,7 +199,7 @@ class Online:
                 raise self._diverged(X[done], done)
             if self._budget is not None:
                 self._warn_if_full(len(X))
-        return out
+        return self._shaped(out)
 
     # Looking
 
@@ -202,6 +214,11 @@ class Online:
         with self._lock:
             return _copied(self._runner.state)
 
+    def peek(self, name: str) -> Any:
+        """A copy of one part of the state."""
+        with self._lock:
+            return np.array(getattr(self._runner.state, name))
+
     def checkpoint(self) -> Checkpoint:
         """Everything needed to go on later as if nothing had happened."""
         with self._lock:
@@ -213,14 +230,11 @@ class Online:
             self._install(self.problem, None, checkpoint, self._compiled)
 
     def move_to(self, problem: Any) -> None:
-        """Go on with the same state on another problem, for instance one with a feature more.
-
-        OMKR's support points get zeros for features that they did not have.
-        """
+        """Go on with the same state on another problem, for instance one with a feature more."""
         with self._lock:
             state = _copied(self._runner.state)
-            if self.learner == "omkr":
-                state = state._replace(S=np.pad(state.S, ((0, problem.d - len(state.S)), (0, 0))))
+            if hasattr(ROUNDS[self.learner], "widen"):
+                state = ROUNDS[self.learner].widen(problem, state)
             self._install(
                 problem, None, Checkpoint(state, copy.deepcopy(dict(self._pcg.state)), self.evaluations), None
             )
@@ -247,7 +261,7 @@ class Online:
     # Checking what comes in
 
     def _sample(self, x: ArrayLike) -> Vector:
-        x = np.asarray(x, dtype=np.float64)
+        x = np.asarray(x, dtype=np.float64, order="C")
         if x.shape != (self._d,):
             raise ValueError(
                 f"x must be one sample of {self._d} values, got an array of shape {x.shape}; "
@@ -276,23 +290,36 @@ class Online:
         y = np.ascontiguousarray(y, dtype=np.float64)
         if y.shape != (rows,):
             raise ValueError(f"y must have one value for each of the {rows} rows of X, got an array of shape {y.shape}")
-        bad = engine.first_not_finite(y)
-        if bad < 0 and self._labels and not (right := np.abs(y) == 1).all():
+        right = np.asarray(self._right(y))
+        if not right.all():
             bad = int(np.argmin(right))
-        if bad >= 0:
             raise ValueError(self._about_target(y[bad], f" in row {bad}") + " (no row of this chunk was learned)")
         return y
 
     def _weights(self, weight: ArrayLike, rows: int) -> Vector:
         w = np.ascontiguousarray(weight, dtype=np.float64)
-        if w.shape != (rows,) or not (np.isfinite(w) & (w >= 0)).all():
-            raise ValueError(f"weight must be {rows} finite numbers of at least 0, got {_brief(w)}")
+        if w.shape != (rows,):
+            raise ValueError(f"weight must be {rows} finite numbers of at least 0, got an array of shape {w.shape}")
+        right = (w >= 0) & (w <= LARGEST_WEIGHT)
+        if not right.all():
+            bad = int(np.argmin(right))
+            raise ValueError(
+                f"weight must be finite, at most {LARGEST_WEIGHT:g} and at least 0, got {w[bad]} in row {bad} "
+                "(no row of this chunk was learned)"
+            )
         return w
 
+    def _right(self, y: Any) -> Any:
+        if self._classes is not None:
+            return (y >= 0) & (y < self._classes) & (y == np.floor(y))
+        return np.abs(y) == 1 if self._labels else np.abs(y) <= LARGEST_TARGET
+
     def _about_target(self, y: float, where: str) -> str:
+        if self._classes is not None:
+            return f"y must be a whole number from 0 to {self._classes - 1}, the label's place, got {y}{where}"
         if self._labels:
             return f"y must be -1 or 1 for the {self.problem.descent.loss} loss, got {y}{where}; recode the labels"
-        return f"y must be a finite number, got {y}{where}; drop the sample"
+        return f"y must be a finite number, got {y}{where}; drop the sample, or scale y to at most {LARGEST_TARGET:g}"
 
     # When things go wrong
 
@@ -335,34 +362,38 @@ class PlainRunner:
     def t(self) -> int:
         return int(self.state.t)
 
-    def predict(self, x: Vector) -> float:
-        return float(self._rounds.predict(self._problem, self.state, x))
+    def predict(self, x: Vector) -> Any:
+        with np.errstate(all="ignore"):
+            return self._rounds.predict(self._problem, self.state, x)
 
     def predict_rows(self, X: Matrix, out: Vector) -> None:
-        for k, x in enumerate(X):
-            out[k] = self.predict(x)
+        for x, row in zip(X, out.reshape(len(X), -1), strict=True):
+            row[:] = self.predict(x)
 
     def learn(self, x: Vector, y: float, r: Vector, weight: float) -> int:
-        try:
-            self.state, info = self._rounds.step(self._problem, self.state, x, y, r, weight)
-        except DivergenceError:
-            return -1
-        return len(info.heard)
+        info = self._step(x, y, r, weight)
+        return -1 if info is None else len(info.heard)
 
     def run(self, X: Matrix, y: Vector, r: Vector, weight: Vector | None, out: Vector) -> tuple[int, int]:
         draws = len(r) // max(len(X), 1)
-        heard = 0
+        heard, rows = 0, out.reshape(len(X), -1) if len(X) else out
         for k, x in enumerate(X):
             w = 1.0 if weight is None else float(weight[k])
-            try:
-                self.state, info = self._rounds.step(
-                    self._problem, self.state, x, float(y[k]), r[k * draws : (k + 1) * draws], w
-                )
-            except DivergenceError:
+            info = self._step(x, float(y[k]), r[k * draws : (k + 1) * draws], w)
+            if info is None:
                 return k, heard
-            out[k] = info.prediction
+            rows[k] = info.prediction
             heard += len(info.heard)
         return len(X), heard
+
+    def _step(self, x: Vector, y: float, r: Vector, weight: float) -> Any:
+        """What the round told; None where it diverged, and then nothing has changed."""
+        try:
+            with np.errstate(all="ignore"):  # what overflows is told as a divergence
+                self.state, info = self._rounds.step(self._problem, self.state, x, y, r, weight)
+        except DivergenceError:
+            return None
+        return info
 
 
 def pcg64(rng: np.random.Generator | int | None) -> np.random.PCG64:
@@ -378,7 +409,3 @@ def pcg64(rng: np.random.Generator | int | None) -> np.random.PCG64:
 def _copied(state: Any) -> Any:
     arrays = {name: np.array(a) for name, a in state._asdict().items() if isinstance(a, np.ndarray)}
     return state._replace(**arrays)
-
-
-def _brief(a: Vector) -> str:
-    return f"an array of shape {a.shape}, from {a.min(initial=math.inf)} to {a.max(initial=-math.inf)}"

@@ -36,6 +36,7 @@ from omkl.graph import Graph
 from omkl.kernels import Cauchy, Gaussian, Kernel, Laplacian, Matern
 from omkl.losses import LOSSES
 from omkl.online import ROUNDS, Checkpoint, Online
+from omkl.rounds import graph_mkl
 from omkl.rounds.descent import STABILISERS, Descent
 from omkl.rounds.schedule import Schedule
 from omkl.rounds.sfg_mkl import COMMITS
@@ -45,6 +46,7 @@ VERSION = 1
 DIGEST = 32
 FRONT = struct.Struct("<8sIQ")
 TYPES = {"float": np.dtype("<f8"), "int": np.dtype("<i8"), "bool": np.dtype("|b1")}
+MAY_HAVE_HOLES = ("rows", "mean")  # NaN stands for a value that was not there
 Arrays = dict[str, Any]
 
 
@@ -178,7 +180,9 @@ def _arrays(listing: Any, content: memoryview) -> Arrays:
         demand(size <= len(content) - start, f"array {name} is longer than the file")
         arrays[name] = np.frombuffer(content[start : start + size], dtype=dtype).reshape(shape).copy()
         if dtype.kind == "f":
-            demand(bool(np.isfinite(arrays[name]).all()), f"array {name} is not finite")
+            holes = name.rpartition(".")[2] in MAY_HAVE_HOLES
+            real = np.isfinite(arrays[name]) | (np.isnan(arrays[name]) & holes)
+            demand(bool(real.all()), f"array {name} is not finite")
         start += size
     demand(start == len(content), "arrays and file differ in length")
     return arrays
@@ -241,7 +245,10 @@ def decode_problem(learner: str, body: Any, arrays: Arrays) -> Any:
         given["kernels"] = tuple(decode_kernels(given["kernels"]))
     if "descent" in given:
         given["descent"] = Descent(*given["descent"])
-    given["schedule"] = Schedule(*given["schedule"])
+    if "schedule" in given:
+        given["schedule"] = Schedule(*given["schedule"])
+    if "steps" in given:
+        given["steps"] = tuple(given["steps"])
     problem = ROUNDS[learner].Problem(**given)
     check_problem(problem)
     return problem
@@ -249,8 +256,9 @@ def decode_problem(learner: str, body: Any, arrays: Arrays) -> Any:
 
 def check_problem(problem: Any) -> None:
     """What C++ relies on."""
-    eta, xi, anytime = problem.schedule
-    demand(_number(eta) and eta > 0 and _number(xi) and 0 <= xi <= 1 and isinstance(anytime, bool), "bad schedule")
+    if hasattr(problem, "schedule"):
+        eta, xi, anytime = problem.schedule
+        demand(_number(eta) and eta > 0 and _number(xi) and 0 <= xi <= 1 and isinstance(anytime, bool), "bad schedule")
     if hasattr(problem, "descent"):
         loss, lam, stabiliser, radius = problem.descent
         demand(loss in LOSSES and stabiliser in STABILISERS, "bad loss or stabiliser")
@@ -262,7 +270,16 @@ def check_problem(problem: Any) -> None:
         demand(order.dtype == np.int64 and A.dtype == np.bool_ and cover.dtype == np.float64, "bad graph")
         demand(bool((np.sort(order, axis=1) == np.arange(N)).all()), "the graph's order is not one")
         demand(bool(A.any(axis=1).all() and A.any(axis=0).all()), "a node hears nothing or is never heard")
+    if hasattr(problem, "commit"):
         demand(problem.commit in COMMITS and _whole(problem.commit_after), "bad commit rule")
+    if hasattr(problem, "steps"):
+        demand(problem.task in ("regression", "classification"), "bad task")
+        demand(_whole(problem.K) and problem.K >= 1 and (problem.K == 1 or problem.task != "regression"), "bad outputs")
+        demand(all(_number(step) and 0 < step <= 1 for step in problem.steps), "bad steps")
+        demand(_number(problem.ridge) and problem.ridge > 0, "bad ridge")
+        demand(_whole(problem.active) and problem.active >= 2 and _whole(problem.warm_up), "bad number of experts")
+        demand(all(_number(a) and 0 <= a < 1 for a in (problem.discount, problem.memory)), "bad discount or memory")
+        demand(_whole(problem.trial), "bad trial")
     for name in ("budget", "freeze_after"):
         demand(getattr(problem, name, None) is None or _whole(getattr(problem, name)), f"bad {name}")
     if hasattr(problem, "M"):
@@ -274,6 +291,10 @@ def check_problem(problem: Any) -> None:
 
 
 def check_state(problem: Any, state: Any) -> None:
+    demand(_whole(state.t), "bad number of rounds")
+    if hasattr(state, "incumbent"):
+        check_graph_state(problem, state)
+        return
     if hasattr(state, "alpha"):
         N, d, n = len(problem.kernels), problem.d, state.S.shape[1]
         demand(state.S.shape == (d, n) and state.alpha.shape == (N, n), "support points do not fit the problem")
@@ -291,7 +312,28 @@ def check_state(problem: Any, state: Any) -> None:
         demand(state.d.dtype == np.int64 and bool(((state.d >= 0) & (state.d < N)).all() and leads.any()), "bad d")
     if hasattr(state, "node"):
         demand(_whole(state.node) and state.node < N, "there is no such node")
-    demand(_whole(state.t), "bad number of rounds")
+
+
+def check_graph_state(problem: Any, s: Any) -> None:
+    N, d, D = problem.V.shape
+    K, E, n = problem.K, graph_mkl.experts(problem), 2 * D
+    B = 1 + len(problem.steps)
+    shapes = {
+        "R": (2, N, n, n), "theta": (2, N, B, K, n), "R_lin": (2, d + 1, d + 1), "theta_lin": (2, K, d + 1),
+        "evidence": (2, E), "noise": (2, E), "heard": (2, E), "rank": (2, E), "explorer": (2,),
+        "mean": (2, d), "scale": (2, d), "shift": (2, K), "unit": (2,), "rows": (2, graph_mkl.KEPT, d),
+        "answers": (2, graph_mkl.KEPT, K), "worth": (2, graph_mkl.KEPT), "age": (2,), "trust": (2,), "trend": (3,),
+        "reach": (len(graph_mkl.LEVELS),),
+    }  # fmt: skip
+    for name, shape in shapes.items():
+        wanted = np.int64 if name in ("heard", "rank", "explorer", "age") else np.float64
+        array = getattr(s, name)
+        demand(array.shape == shape and array.dtype == wanted, f"{name} does not fit the problem")
+    demand(bool((np.sort(s.rank, axis=1) == np.arange(E)).all()), "the experts' rank is not one")
+    demand(bool(((s.explorer >= 0) & (s.explorer < E)).all()), "there is no such explorer")
+    demand(s.incumbent in (0, 1) and s.age[s.incumbent] >= 0 and bool((s.age >= -1).all()), "no incumbent")
+    demand(bool((s.heard >= 0).all() and (s.noise >= 0).all() and (s.unit >= 0).all()), "a count or size is negative")
+    demand(bool((s.reach > 0).all() and (s.worth >= 0).all()), "a width or weight is not positive")
 
 
 def _number(value: object) -> bool:

@@ -6,6 +6,8 @@ except ImportError:
     raise ImportError("omkl.river needs river: pip install 'omkl[river]'") from None
 
 from omkl.estimators.river import (
+    GraphMKLClassifier,
+    GraphMKLRegressor,
     OMKLGFClassifier,
     OMKLGFRegressor,
     OMKRRegressor,
@@ -17,6 +19,7 @@ from omkl.estimators.river import (
 )
 
 __all__ = [
+    "GraphMKLClassifier", "GraphMKLRegressor",
     "OMKLGFClassifier", "OMKLGFRegressor", "OMKRRegressor", "RFOMKRRegressor",
     "RakerClassifier", "RakerRegressor", "SFGMKLClassifier", "SFGMKLRegressor",
 ]  # fmt: skip

@@ -1,6 +1,7 @@
 """Words in, letters out: the settings of a learner, checked, and the Problem they make."""
 
 import math
+import numbers
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
@@ -9,12 +10,12 @@ from omkl.features import column_names, frequencies, orthogonal_frequencies
 from omkl.graph import similarity_graph
 from omkl.kernels import Kernel, dictionary
 from omkl.losses import LossName
-from omkl.rounds import omkl_gf, omkr, raker, rfomkr, sfg_mkl, sfg_mkl_r
+from omkl.rounds import graph_mkl, omkl_gf, omkr, raker, rfomkr, sfg_mkl, sfg_mkl_r
 from omkl.rounds.descent import Descent, Stabiliser
 from omkl.rounds.schedule import Schedule
 from omkl.rounds.sfg_mkl import Commit
 
-LearnerName = Literal["omkr", "rfomkr", "raker", "omkl-gf", "sfg-mkl", "sfg-mkl-r"]
+LearnerName = Literal["omkr", "rfomkr", "raker", "omkl-gf", "sfg-mkl", "sfg-mkl-r", "graph-mkl"]
 LEARNERS: tuple[LearnerName, ...] = get_args(LearnerName)
 
 
@@ -127,10 +128,9 @@ class Settings:
 
         `seed` decides the random features and nothing else.
         """
-        require(learner in LEARNERS, "learner", f"one of {', '.join(LEARNERS)}", learner)
-        if names is None:
-            require(d is not None and is_whole(d) and d >= 1, "d", "a whole number of at least 1", d)
-            names = column_names(int(d or 0))
+        mine = [name for name in LEARNERS if name != "graph-mkl"]
+        require(learner in mine, "learner", f"one of {', '.join(mine)} (GraphSettings has graph-mkl)", learner)
+        names = feature_names(d, names)
         kernels = dictionary(self.kernels)
         if learner in ("omkr", "rfomkr"):
             require(self.loss == "squared", "loss", f"squared for {learner}", self.loss)
@@ -157,8 +157,106 @@ class Settings:
         return sfg_mkl_r.Problem(V, graph, self.descent, self.schedule, self.commit, self.commit_after, self.beta)
 
 
+@dataclass(frozen=True)
+class GraphSettings:
+    """What a user may choose for GraphMKL. The defaults were chosen once, for all streams.
+
+    Parameters
+    ----------
+    kernels
+        A named dictionary or a list of kernels; inputs are standardised and divided by sqrt(d).
+    n_features
+        Random features per kernel, D.
+    out_degree
+        Kernels that an explorer may come from when a kernel leads, itself among them.
+    delta_dimension
+        Dimension in which the similarity (7) is taken: None for that of the data, or 1.
+    steps
+        Normalised gradient experts on every kernel, beside its least squares: their step lengths in (0, 1].
+    ridge
+        Of the least squares.
+    evaluate
+        Experts evaluated for a row after the warm-up: "quarter" of them, "all", or a number.
+    warm_up
+        Rows for which all experts are evaluated.
+    discount
+        Share of the evidence forgotten with every row.
+    memory
+        Share of an expert's noise estimate kept with every row.
+    adapt
+        Start a second set of experts when the error rises, and keep the better one.
+    task, outputs
+        "regression", or "classification" of so many labels.
+
+    >>> GraphSettings().experts, GraphSettings().active
+    (34, 8)
+    """
+
+    kernels: str | Iterable[Kernel] = "gaussian"
+    n_features: int = 50
+    out_degree: int = 3
+    delta_dimension: int | None = 1
+    steps: tuple[float, ...] = (1.0, 0.25)
+    ridge: float = 1e-2
+    evaluate: str | int = "quarter"
+    warm_up: int = 512
+    discount: float = 0.1
+    memory: float = 0.97
+    adapt: bool = True
+    task: graph_mkl.Task = "regression"
+    outputs: int = 1
+
+    def __post_init__(self) -> None:
+        for name in ("n_features", "out_degree", "warm_up", "outputs"):
+            number = getattr(self, name)
+            require(is_whole(number) and number >= 1, name, "a whole number of at least 1", number)
+        require(self.delta_dimension in (None, 1), "delta_dimension", "None (that of the data) or 1",
+                self.delta_dimension)  # fmt: skip
+        object.__setattr__(self, "steps", tuple(self.steps))
+        right = all(is_number(step) and 0 < step <= 1 for step in self.steps)
+        require(right, "steps", "numbers above 0, at most 1", self.steps)
+        require(is_number(self.ridge) and self.ridge > 0, "ridge", "a positive finite number", self.ridge)
+        for name in ("discount", "memory"):
+            share = getattr(self, name)
+            require(is_number(share) and 0 <= share < 1, name, "a number from 0 to below 1", share)
+        require(self.task in get_args(graph_mkl.Task), "task", "regression or classification", self.task)
+        object.__setattr__(self, "kernels", tuple(dictionary(self.kernels)))
+        right = self.evaluate in ("quarter", "all") or (is_whole(self.evaluate) and int(self.evaluate) >= 2)
+        require(right, "evaluate", "quarter, all, or a whole number of at least 2", self.evaluate)
+
+    @property
+    def experts(self) -> int:
+        return len(tuple(self.kernels)) * (1 + len(self.steps)) + 1
+
+    @property
+    def active(self) -> int:
+        if self.evaluate == "all":
+            return self.experts
+        return max(2, self.experts // 4) if self.evaluate == "quarter" else min(int(self.evaluate), self.experts)
+
+    def problem(self, learner: str, d: int | None = None, *, names: Sequence[str] | None = None, seed: int = 0) -> Any:
+        """The Problem for d features, or for features of these names; `seed` decides the random features."""
+        require(learner == "graph-mkl", "learner", "graph-mkl for GraphSettings", learner)
+        names = feature_names(d, names)
+        kernels = dictionary(self.kernels)
+        V = frequencies(kernels, names, self.n_features, seed)
+        graph = similarity_graph(kernels, self.delta_dimension or len(names), min(self.out_degree, len(kernels)))
+        return graph_mkl.Problem(
+            V, graph, self.task, self.outputs, tuple(float(step) for step in self.steps), float(self.ridge),
+            self.active, self.warm_up, float(self.discount), float(self.memory), 300 if self.adapt else 0,
+        )  # fmt: skip
+
+
+def feature_names(d: int | None, names: Sequence[str] | None) -> Sequence[str]:
+    """`names`, or those of d columns."""
+    if names is not None:
+        return names
+    require(d is not None and is_whole(d) and d >= 1, "d", "a whole number of at least 1", d)
+    return column_names(int(d or 0))
+
+
 def is_number(value: object) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+    return isinstance(value, numbers.Real) and not isinstance(value, bool) and math.isfinite(value)
 
 
 def is_whole(value: object) -> bool:

@@ -297,6 +297,7 @@ void bind_state(GraphMkl::State &s, const GraphMkl::Problem &p, Kept &kept, nb::
   s.unit = entries<double>(kept, o, "unit", 2);
   s.rows = entries<double>(kept, o, "rows", 2 * kept_rows * d);
   s.answers = entries<double>(kept, o, "answers", 2 * kept_rows * p.K);
+  s.worth = entries<double>(kept, o, "worth", 2 * kept_rows);
   s.age = entries<int64_t>(kept, o, "age", 2);
   s.trust = entries<double>(kept, o, "trust", 2);
   s.trend = entries<double>(kept, o, "trend", 3);

@@ -17,8 +17,8 @@ OMKL_INLINE double xi_at(const Schedule &schedule, int64_t t) {
 }
 
 OMKL_INLINE double importance(const Descent &descent, double q, double eta, double weight) {
-  const double floor = descent.stabiliser == Stabiliser::floor ? 2 * eta * weight : LEAST;
-  return weight / greater(q, floor);
+  const double floor = descent.stabiliser == Stabiliser::floor ? 2 * eta * weight : 0;
+  return weight / greater(greater(q, floor), LEAST);
 }
 
 // theta = keep theta + along z is the step of length k = eta / q; |z| = 1 gives the new norm

@@ -91,7 +91,7 @@ struct GraphMklRound {
     double *Pz, *keep, *take;  // [widest]
     double *target;            // [K padded]
     double *chance;       // [K padded]
-    double *rank;         // [E], as bytes and integers
+    double *rank;         // [E], as bytes
     long widest;
 
     Room(const Problem &p, double *a) {
@@ -312,26 +312,30 @@ struct GraphMklRound {
     return -0.5 * log(v) - 2.5 * log1p(gap * gap / (4 * v));
   }
 
-  static void improve(const Problem &p, State &s, Room &room, long g, long e, const double *z, const double *phi,
-                      double q, const double *target) {
+  static void improve(const Problem &p, State &s, Room &room, long g, long e, const double *z, double *phi, double q,
+                      const double *target, double weight) {
     const Expert x(p, s, g, e);
-    if (x.b == 0) {
-      const double a = 1 + q;
-      // the gaps are those before the step
-      for (long k = 0; k < p.K; ++k) room.chance[k] = target[k] - dot(x.theta + k * x.stride, z, x.stride);
-      root_update(x.R, x.n, x.stride, phi, room.keep, room.take, room.Pz);
-      for (long k = 0; k < p.K; ++k) add(x.theta + k * x.stride, room.chance[k] / a, room.Pz, x.stride);
-    } else {
+    if (x.b > 0) {
+      const double step = lesser(1, weight * p.steps[x.b - 1]);
       for (long k = 0; k < p.K; ++k) {
         double *theta = x.theta + k * x.stride;
-        const double gap = target[k] - dot(theta, z, x.stride);
-        add(theta, p.steps[x.b - 1] * gap, z, x.stride);
+        add(theta, step * (target[k] - dot(theta, z, x.stride)), z, x.stride);
       }
+      return;
+    }
+    const double root = sqrt(weight);
+    if (weight != 1)
+      for (long j = 0; j < x.n; ++j) phi[j] *= root;
+    root_update(x.R, x.n, x.stride, phi, room.keep, room.take, room.Pz);
+    for (long k = 0; k < p.K; ++k) {
+      double *theta = x.theta + k * x.stride;
+      const double gap = target[k] - dot(theta, z, x.stride);
+      add(theta, root * gap / (1 + weight * q), room.Pz, x.stride);
     }
   }
 
   static double inverse(double deviation, double mean) {
-    return deviation > 1e-12 * fabs(mean) && deviation > 1e-150 ? 1 / deviation : 0;
+    return !(deviation <= 1e-12 * fabs(mean)) && deviation > 1e-150 ? 1 / deviation : 0;
   }
 
   static void refit(const Problem &p, State &s, Room &room, long g) {
@@ -341,8 +345,8 @@ struct GraphMklRound {
       double count = 0, total = 0, square = 0;
       for (long j = 0; j < n; ++j)
         if (X[j * d + k] == X[j * d + k]) count += 1, total += X[j * d + k];
+      const double mean = count > 0 ? total / count : NAN;
       count = greater(count, 1);
-      const double mean = total / count;
       for (long j = 0; j < n; ++j)
         if (X[j * d + k] == X[j * d + k]) square += (X[j * d + k] - mean) * (X[j * d + k] - mean);
       s.mean[g * d + k] = mean;
@@ -373,14 +377,15 @@ struct GraphMklRound {
         const Expert first(p, s, g, i * p.B);
         root_times(first.R, first.n, first.stride, z, phi);
         const double q = dot(phi, phi, first.stride);
-        for (long b = 0; b < (first.linear ? 1 : p.B); ++b) improve(p, s, room, g, i * p.B + b, z, phi, q, room.target);
+        for (long b = 0; b < (first.linear ? 1 : p.B); ++b)
+          improve(p, s, room, g, i * p.B + b, z, phi, q, room.target, s.worth[g * KEPT + j]);
       }
     }
   }
 
   static bool is_refit(int64_t age) { return age <= 8 || (age <= KEPT && (age & (age - 1)) == 0); }
 
-  static void take_in(const Problem &p, State &s, Scratch &scratch, Room &room, long g, double y, double r) {
+  static void take_in(const Problem &p, State &s, Room &room, long g, double y, double weight, double r) {
     const long d = p.V.d;
     double answer;
     each_awake(p, s, g, [&](long e, bool) {
@@ -401,9 +406,10 @@ struct GraphMklRound {
         room.target[k] = (answer - s.shift[g * p.K + k]) / unit_of(s, g);
       }
       const long slot = (g * (p.V.N + 1) + i) * room.widest;
-      improve(p, s, room, g, e, room.z + slot, room.phi + slot, room.q[at], room.target);
+      improve(p, s, room, g, e, room.z + slot, room.phi + slot, room.q[at], room.target, weight);
     });
     if (s.age[g] < KEPT) {
+      s.worth[g * KEPT + s.age[g]] = weight;
       for (long k = 0; k < d; ++k) s.rows[(g * KEPT + s.age[g]) * d + k] = room.x[k];
       for (long k = 0; k < p.K; ++k)
         s.answers[(g * KEPT + s.age[g]) * p.K + k] = p.classify ? (static_cast<long>(y) == k ? 1 : 0) : y;
@@ -413,6 +419,7 @@ struct GraphMklRound {
       refit(p, s, room, g);
     } else if (s.age[g] > KEPT) {
       for (long k = 0; k < d; ++k) {
+        if (s.mean[g * d + k] != s.mean[g * d + k]) s.mean[g * d + k] = room.x[k];
         const double gap = fabs(room.x[k] - s.mean[g * d + k]);
         if (s.scale[g * d + k] == 0 && gap == gap) s.scale[g * d + k] = inverse(gap, s.mean[g * d + k]);
       }
@@ -426,12 +433,12 @@ struct GraphMklRound {
           for (; j > 0 && evidence[rank[j - 1]] < evidence[e]; --j) rank[j] = rank[j - 1];
           rank[j] = e;
         }
-      s.explorer[g] = explore(p, rank, scratch.lead, room.rank, r);
+      s.explorer[g] = explore(p, rank, reinterpret_cast<uint8_t *>(room.rank), r);
     }
   }
 
-  static int64_t explore(const Problem &p, const int64_t *rank, uint8_t *, double *memory, double r) {
-    auto *mark = reinterpret_cast<uint8_t *>(memory);  // 1: asleep, 3: and a neighbour of a leader
+  // `mark`: 1 asleep, 3 and a neighbour of a leader.
+  static int64_t explore(const Problem &p, const int64_t *rank, uint8_t *mark, double r) {
     for (long e = 0; e < p.E; ++e) mark[e] = 1;
     for (long j = 0; j < p.active - 1; ++j) mark[rank[j]] = 0;
     long near = 0, asleep = p.E - (p.active - 1);
@@ -490,7 +497,8 @@ struct GraphMklRound {
       long heard;
       if (!mix(p, s, scratch, room, chunk.X + chunk.done * p.V.d, said, heard)) return;
       chunk.heard += heard;
-      if (chunk.weight && chunk.weight[chunk.done] == 0) {
+      const double weight = chunk.weight ? chunk.weight[chunk.done] : 1;
+      if (weight == 0) {
         ++s.t;
         continue;
       }
@@ -517,7 +525,7 @@ struct GraphMklRound {
       }
       const bool challenged = s.age[1 - s.incumbent] >= 0;
       for (long g = 0; g < 2; ++g)
-        if (g == s.incumbent || challenged) take_in(p, s, scratch, room, g, y, r[g]);
+        if (g == s.incumbent || challenged) take_in(p, s, room, g, y, weight, r[g]);
       double error;
       if (p.classify) {
         const double gap = 1 - said[static_cast<long>(y)];

@@ -173,7 +173,7 @@ struct GraphMkl {
     double *theta_lin;  // [2][K][stride_lin]
     double *evidence, *noise;
     int64_t *heard, *rank, *explorer;
-    double *mean, *scale, *shift, *unit, *rows, *answers;
+    double *mean, *scale, *shift, *unit, *rows, *answers, *worth;
     int64_t *age;
     double *trust, *trend, *reach;
     int64_t incumbent, t;

@@ -23,7 +23,7 @@ Scale = Literal["online", "none"]
 class Core:
     """Inputs of named features on their way to one or more learners."""
 
-    def __init__(self, learner: str, settings: Settings, seed: int, names: Sequence[Hashable], scale: Scale) -> None:
+    def __init__(self, learner: str, settings: Any, seed: int, names: Sequence[Hashable], scale: Scale) -> None:
         if scale not in ("online", "none"):
             raise ValueError(f"scale must be online or none, got {scale!r}")
         self.learner, self.settings, self.seed = learner, settings, seed
@@ -44,6 +44,11 @@ class Core:
         """Everything that learns."""
         return [self.online]
 
+    @property
+    def missing(self) -> float:
+        """What stands for a feature that is not there."""
+        return 0.0 if self.inputs is None else np.nan
+
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in self.__dict__.items() if name not in ("_lock", "_raw", "_row")}
 
@@ -58,7 +63,7 @@ class Core:
 
         A feature that is not there counts as its mean so far, or as 0 where inputs are not scaled.
         """
-        found = gather(x, self.names, 0.0 if self.inputs is None else np.nan, self._raw)
+        found = gather(x, self.names, self.missing, self._raw)
         if found < 0:
             name = self.names[-1 - found]
             raise ValueError(
@@ -216,6 +221,14 @@ class LabelCore(Core):
             columns = self._scores([online.ask_rows(Xs) for online in self.each])
             return np.stack(columns, axis=1) if columns else np.empty((len(X), 0))
 
+    def chances(self, X: Matrix) -> Matrix:
+        """(rows, labels)"""
+        return probabilities(self.scores(X))
+
+    def run_chances(self, X: Matrix, y: Sequence[Hashable], weight: Vector | None = None) -> Matrix:
+        """Prequential chances, (rows, labels known in the end)."""
+        return probabilities(self.run(X, y, weight))
+
     def run(self, X: Matrix, y: Sequence[Hashable], weight: Vector | None = None) -> Matrix:
         """Prequential scores, (rows, labels known in the end), -inf for labels not known yet; all rows or none."""
         with self._lock:
@@ -255,10 +268,11 @@ class LabelCore(Core):
             row += len(part)
         return out
 
-    def scores_row(self, x: dict[Hashable, Any]) -> list[float]:
+    def chances_row(self, x: dict[Hashable, Any]) -> list[float]:
         with self._lock:
             row = self.row(x, keep=False)
-            return self._scores([online.ask(row) for online in self.each])
+            scores = self._scores([online.ask(row) for online in self.each])
+            return [float(p) for p in probabilities(np.array([scores]))[0]]
 
     def learn_row(self, x: dict[Hashable, Any], label: Hashable, weight: float) -> None:
         with self._lock:

@@ -8,6 +8,7 @@ import numpy as np
 
 from omkl.arrays import Matrix, Tensor
 from omkl.estimators.core import Core, LabelCore, TargetCore
+from omkl.estimators.graph_core import GraphCore, GraphLabelCore, GraphTargetCore
 from omkl.kernels import Kernel
 from omkl.online import Online
 from omkl.persist import (
@@ -22,9 +23,15 @@ from omkl.persist import (
     plain,
 )
 from omkl.scaling import InputScaler, Running, TargetScaler
-from omkl.settings import Settings
+from omkl.settings import GraphSettings, Settings
 
 LARGEST_DRAWN = 2**27  # frequencies; a compact file that asks for more is not believed
+_CORES: dict[tuple[bool, bool], type[Core]] = {
+    (False, False): TargetCore,
+    (False, True): LabelCore,
+    (True, False): GraphTargetCore,
+    (True, True): GraphLabelCore,
+}
 MOST_KERNELS = 1000  # in a compact file: the graph is built anew, in time that grows with its square
 
 
@@ -34,6 +41,8 @@ def encode_parameters(parameters: dict[str, Any], seed_name: str, seed: int | No
     for name, value in parameters.items():
         if name == "kernels" and not isinstance(value, str):
             out[name] = encode_kernels(value)
+        elif isinstance(value, tuple):
+            out[name] = [plain(part) for part in value]
         elif name == seed_name and value is not None and not isinstance(value, (int, np.integer)):
             out[name] = seed
         else:
@@ -45,13 +54,15 @@ def decode_parameters(body: Any) -> dict[str, Any]:
     parameters = dict(body)
     if isinstance(parameters.get("kernels"), list):
         parameters["kernels"] = decode_kernels(parameters["kernels"])
+    if "steps" in parameters:
+        parameters["steps"] = tuple(parameters["steps"])
     return parameters
 
 
 def encode_core(core: Core | None, arrays: Arrays, compact: bool) -> Any:
     if core is None:
         return None
-    settings = {f.name: getattr(core.settings, f.name) for f in fields(Settings)}
+    settings = {f.name: getattr(core.settings, f.name) for f in fields(core.settings)}
     kernels: tuple[Kernel, ...] = settings.pop("kernels")
     body: dict[str, Any] = {
         "learner": core.learner,
@@ -70,6 +81,8 @@ def encode_core(core: Core | None, arrays: Arrays, compact: bool) -> Any:
         arrays["inputs"] = core.inputs.stats
     if isinstance(core, TargetCore) and core.target is not None:
         arrays["target"] = core.target.stats
+    if isinstance(core, GraphLabelCore):
+        body["labels"] = [plain(label) for label in core.labels]
     if isinstance(core, LabelCore):
         body |= {"labels": [plain(label) for label in core.labels], "closed": core.closed,
                  "rest": core.rest is not None, "first": core.each.index(core.online)}  # fmt: skip
@@ -80,14 +93,17 @@ def encode_core(core: Core | None, arrays: Arrays, compact: bool) -> Any:
 def decode_core(body: Any, arrays: Arrays) -> Any:
     if body is None:
         return None
-    settings = Settings(**(body["settings"] | {"kernels": decode_kernels(body["settings"]["kernels"])}))
     learner, names = body["learner"], tuple(body["names"])
+    kind = GraphSettings if learner == "graph-mkl" else Settings
+    settings: Any = kind(**(body["settings"] | {"kernels": decode_kernels(body["settings"]["kernels"])}))
     if "problem" in body:
         problem = decode_problem(learner, body["problem"], arrays)
     else:
         size = len(tuple(settings.kernels)) * len(names) * settings.n_features
         demand(size <= LARGEST_DRAWN and len(tuple(settings.kernels)) <= MOST_KERNELS, "too large a problem")
-        demand(arrays["0.theta"].shape == (len(tuple(settings.kernels)), 2, settings.n_features), "theta does not fit")
+        *_, outer, inner = arrays["0.theta"].shape
+        fits = inner == (2 * settings.n_features if learner == "graph-mkl" else settings.n_features)
+        demand(fits and arrays["0.theta"].size >= len(tuple(settings.kernels)) * inner * outer, "theta does not fit")
         problem = settings.problem(learner, names=[str(name) for name in names], seed=body["seed"])
         demand(
             digest(problem.V) == body["drawn"],
@@ -97,14 +113,20 @@ def decode_core(body: Any, arrays: Arrays) -> Any:
     demand(len(names) == d == len(set(names)), "names and problem differ in number")
 
     learners = [_online(learner, problem, part, arrays, k) for k, part in enumerate(body["progress"])]
-    kind = LabelCore if "labels" in body else TargetCore
-    core: Any = object.__new__(kind)
+    core: Any = object.__new__(_CORES[learner == "graph-mkl", "labels" in body])
     core.learner, core.settings, core.seed, core.names = learner, settings, int(body["seed"]), names
     core.inputs = _running(InputScaler(d), arrays["inputs"]) if body["scaled"] else None
-    if kind is TargetCore:
+    if isinstance(core, GraphCore):
+        demand(len(learners) == 1, "GraphMKL is one learner")
+        core.online = learners[0]
+        if isinstance(core, GraphLabelCore):
+            core.labels = list(body["labels"])
+            demand(max(len(core.labels), 1) == problem.K, "labels and outputs differ")
+    elif isinstance(core, TargetCore):
         demand(len(learners) == 1, "a number has one learner")
         core.online = learners[0]
-        core.target = _running(TargetScaler(), arrays["target"]) if body["scaled"] else None
+        scaler: Any = _running(TargetScaler(), arrays["target"]) if body["scaled"] else None
+        core.target = scaler
     else:
         core.labels, core.closed = list(body["labels"]), body["closed"]
         core.rest = learners.pop() if body["rest"] else None

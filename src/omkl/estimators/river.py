@@ -13,12 +13,13 @@ from typing import Any
 
 import narwhals as nw
 import numpy as np
-from river import base
+from river import base, proba
 
 from omkl import persist
 from omkl.arrays import Matrix, Vector
 from omkl.estimators import files
-from omkl.estimators.core import Core, LabelCore, Scale, TargetCore, in_order, make_seed, probabilities
+from omkl.estimators.core import Core, LabelCore, Scale, TargetCore, in_order, make_seed
+from omkl.estimators.graph_core import GraphLabelCore, GraphTargetCore, graph_settings
 from omkl.kernels import Kernel
 from omkl.losses import LossName
 from omkl.rounds.descent import Stabiliser
@@ -85,7 +86,7 @@ class Door:
     def _matrix(self, frame: nw.DataFrame[Any]) -> Matrix:
         """The frame's columns in the order of the core's names; NaN, or 0 without scaling, where one is missing."""
         names = self._core.names
-        X = np.full((len(frame), len(names)), np.nan if self._core.inputs is not None else 0.0)
+        X = np.full((len(frame), len(names)), self._core.missing)
         for k, name in enumerate(names):
             if name in frame.columns:
                 try:
@@ -189,21 +190,18 @@ class Classifying(Door, base.MiniBatchClassifier):
         """Chances of all labels seen so far; with a key the row is kept until `learn_key`."""
         if key is not None:
             self._keep_waiting(key, x)
-        core: LabelCore | None = self._core
-        if core is None or not core.labels:
-            return {}
-        scores = core.scores_row(x)
-        return dict(zip(core.labels, probabilities(np.array([scores]))[0].tolist(), strict=True))
+        core = self._core
+        return {} if core is None else dict(zip(core.labels, core.chances_row(x), strict=True))
 
     def predict_one(self, x: Row, key: Hashable = None, **kwargs: Any) -> Any:
         """The likeliest label, None before there is any; with a key the row is kept until `learn_key`."""
         if key is not None:
             self._keep_waiting(key, x)
-        core: LabelCore | None = self._core
+        core = self._core
         if core is None or not core.labels:
             return None
-        scores = core.scores_row(x)
-        return core.labels[max(range(len(scores)), key=scores.__getitem__)]
+        p = core.chances_row(x)
+        return core.labels[max(range(len(p)), key=p.__getitem__)]
 
     def learn_one(self, x: Row, y: Any, w: float = 1.0) -> None:
         if self._core is None:
@@ -212,8 +210,8 @@ class Classifying(Door, base.MiniBatchClassifier):
 
     def predict_proba_many(self, X: Any) -> Any:
         frame = as_frame(X)
-        core: LabelCore | None = self._core
-        p = np.empty((len(frame), 0)) if core is None else probabilities(core.scores(self._matrix(frame)))
+        core = self._core
+        p = np.empty((len(frame), 0)) if core is None else core.chances(self._matrix(frame))
         labels = [] if core is None else core.labels
         columns = {label: as_series(str(label), p[:, k], frame) for k, label in enumerate(labels)}
         native = nw.get_native_namespace(frame)
@@ -221,10 +219,10 @@ class Classifying(Door, base.MiniBatchClassifier):
 
     def predict_many(self, X: Any) -> Any:
         frame = as_frame(X)
-        core: LabelCore | None = self._core
+        core = self._core
         if core is None or not core.labels:
             return as_series("prediction", [None] * len(frame), frame)
-        best = np.argmax(core.scores(self._matrix(frame)), axis=1)
+        best = np.argmax(core.chances(self._matrix(frame)), axis=1)
         return as_series("prediction", [core.labels[k] for k in best], frame)
 
     def learn_many(self, X: Any, y: Any) -> None:
@@ -233,8 +231,8 @@ class Classifying(Door, base.MiniBatchClassifier):
 
     def predict_then_learn(self, X: Any, y: Any) -> list[Any]:
         """The label predicted for each row of a frame before that row is learned, None before there is any."""
-        scores = self._run(as_frame(X), y)
-        return [self._core.labels[int(np.argmax(s))] if np.isfinite(s).any() else None for s in scores]
+        chances = self._run(as_frame(X), y)
+        return [self._core.labels[int(np.argmax(p))] if p.any() else None for p in chances]
 
     def _run(self, frame: nw.DataFrame[Any], y: Any) -> Matrix:
         labels = y.tolist() if hasattr(y, "tolist") else list(y)
@@ -244,8 +242,8 @@ class Classifying(Door, base.MiniBatchClassifier):
         else:
             core = self._core
             core.meet(frame.columns)
-        scores: Matrix = core.run(self._matrix(frame), labels)
-        return scores
+        chances: Matrix = core.run_chances(self._matrix(frame), labels)
+        return chances
 
 
 # What each algorithm lets you choose
@@ -412,6 +410,115 @@ class SFGMKL(Door):
         return "sfg-mkl-r" if self.refine else "sfg-mkl"
 
 
+class GraphMKL(Door):
+    """Parameters of GraphMKL."""
+
+    _learner = "graph-mkl"
+
+    def __init__(
+        self,
+        kernels: Kernels = "gaussian",
+        n_features: int = 50,
+        out_degree: int = 3,
+        steps: tuple[float, ...] = (1.0, 0.25),
+        ridge: float = 1e-2,
+        evaluate: str | int = "quarter",
+        warm_up: int = 512,
+        discount: float | None = None,
+        memory: float | None = None,
+        adapt: bool = True,
+        max_waiting: int = 1000,
+        seed: int | None = None,
+    ) -> None:
+        self.kernels = kernels
+        self.n_features = n_features
+        self.out_degree = out_degree
+        self.steps = steps
+        self.ridge = ridge
+        self.evaluate = evaluate
+        self.warm_up = warm_up
+        self.discount = discount
+        self.memory = memory
+        self.adapt = adapt
+        self.max_waiting = max_waiting
+        self.seed = seed
+        self._start()
+
+    def _settings(self) -> Any:
+        return graph_settings(self, self._loss)
+
+    def _new(self, kind: type[Core], names: Sequence[Hashable]) -> Any:
+        core = GraphTargetCore if kind is TargetCore else GraphLabelCore
+        return core(self._settings(), make_seed(self.seed), in_order(set(names)) or [""])
+
+
+class GraphMKLRegressor(GraphMKL, Regressing):
+    """The learner to use: least squares and gradient experts on every kernel, weighed by their evidence.
+
+    Raw units in, unknown horizon, nothing to tune; a change of the stream is noticed and followed.
+
+    Parameters
+    ----------
+    kernels
+        The dictionary, on inputs standardised and divided by sqrt(d).
+    n_features
+        Random features per kernel.
+    out_degree
+        Neighbours of a leading kernel from which explorers come, itself among them.
+    steps
+        Step lengths of the gradient experts on every kernel, beside its least squares.
+    ridge
+        Of the least squares.
+    evaluate
+        Experts evaluated for a row after the warm-up: "quarter" of them, "all", or a number.
+    warm_up
+        Rows for which all experts are evaluated.
+    discount, memory
+        Share of the evidence forgotten, and of the noise estimate kept, with every row;
+        0.1 and 0.97 for numbers, 0.02 and 0.99 for labels.
+    adapt
+        Start a second set of experts when the error rises, and keep the better one.
+    max_waiting
+        Most rows kept for labels that come late.
+    seed
+        Decides random features and draws.
+
+    Examples
+    --------
+    >>> from river import datasets, evaluate, metrics
+    >>> from omkl.river import GraphMKLRegressor
+    >>> model = GraphMKLRegressor(seed=1)
+    >>> evaluate.progressive_val_score(datasets.TrumpApproval(), model, metrics.MAE())
+    MAE: 0.187062
+    >>> x, _ = next(iter(datasets.TrumpApproval()))
+    >>> type(model.predict_one(x, with_dist=True)).__name__
+    'Gaussian'
+    """
+
+    def predict_one(self, x: Row, key: Hashable = None, with_dist: bool = False) -> Any:
+        """The prediction for x; `with_dist` as a Gaussian whose deviation holds 68 % to either side."""
+        if not with_dist:
+            return super().predict_one(x, key)
+        if key is not None:
+            self._keep_waiting(key, x)
+        core: GraphTargetCore | None = self._core
+        mean, deviation = (0.0, 0.0) if core is None else core.dist_row(x)
+        return proba.Gaussian._from_state(2, mean, deviation**2, 0)  # type: ignore[no-untyped-call]
+
+
+class GraphMKLClassifier(GraphMKL, Classifying):
+    """GraphMKL for labels; parameters as in `GraphMKLRegressor`.
+
+    Examples
+    --------
+    >>> from river import datasets, evaluate, metrics
+    >>> from omkl.river import GraphMKLClassifier
+    >>> model = GraphMKLClassifier(seed=1)
+    >>> evaluate.progressive_val_score(datasets.Phishing(), model, metrics.Accuracy())
+    Accuracy: 88.79%
+    """
+
+
 class SFGMKLRegressor(Regressing, SFGMKL):
     """SFG-MKL for numbers: a similarity graph picks the few kernels evaluated for each row.
 
@@ -553,6 +660,7 @@ class OMKRRegressor(Regressing, OMKR):
 # Model files
 
 ESTIMATORS: tuple[type[Door], ...] = (
+    GraphMKLRegressor, GraphMKLClassifier,
     SFGMKLRegressor, SFGMKLClassifier, RakerRegressor, RakerClassifier,
     OMKLGFRegressor, OMKLGFClassifier, OMKRRegressor, RFOMKRRegressor,
 )  # fmt: skip
@@ -577,7 +685,10 @@ def _decode(body: Any, arrays: persist.Arrays) -> Any:
     model = kind(**files.decode_parameters(body["parameters"]))
     model._core = files.decode_core(body["core"], arrays)
     if model._core is not None:
-        persist.demand(isinstance(model._core, LabelCore) == issubclass(kind, Classifying), "core and class differ")
+        persist.demand(
+            isinstance(model._core, LabelCore | GraphLabelCore) == issubclass(kind, Classifying),
+            "core and class differ",
+        )
     model._waiting = {key: dict(row) for key, row in body["waiting"]}
     persist.demand(len(model._waiting) <= model.max_waiting, "more rows wait than may")
     return model

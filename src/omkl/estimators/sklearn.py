@@ -20,6 +20,7 @@ from omkl import graph, persist
 from omkl.arrays import Index, Mask, Matrix, Vector
 from omkl.estimators import files, plots
 from omkl.estimators.core import Core, LabelCore, Scale, TargetCore, make_seed, probabilities
+from omkl.estimators.graph_core import GraphLabelCore, GraphTargetCore, graph_settings, kernel_weights
 from omkl.features import column_names
 from omkl.kernels import Kernel
 from omkl.losses import LossName
@@ -77,7 +78,7 @@ class Door(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     @property
     def kernels_(self) -> list[Kernel]:
         """The dictionary."""
-        return list(self._core().settings.kernels)  # type: ignore[arg-type]
+        return list(self._core().settings.kernels)
 
     @property
     def kernel_weights_(self) -> Vector:
@@ -123,9 +124,9 @@ class Regressing(RegressorMixin, Door):  # type: ignore[misc]
 
     def predict(self, X: Any) -> Vector:
         """Predictions from the learner as it is."""
-        core = self._core()
-        assert isinstance(core, TargetCore)
-        return core.predict(self._rows(X))
+        core: Any = self._core()
+        predictions: Vector = core.predict(self._rows(X))
+        return predictions
 
     def _new_core(self) -> TargetCore:
         return TargetCore(self._learner, self._settings(), self._seed(), column_names(self.n_features_in_), self.scale)
@@ -428,6 +429,182 @@ class SFGMKL(Door):
         return plots.graph(self.kernels_, self.graph_, self.dominating_set_, self.refined_graph_, ax)
 
 
+class GraphMKL(Door):
+    """Parameters of GraphMKL."""
+
+    _learner = "graph-mkl"
+
+    def __init__(
+        self,
+        *,
+        kernels: Kernels = "gaussian",
+        n_features: int = 50,
+        out_degree: int = 3,
+        steps: tuple[float, ...] = (1.0, 0.25),
+        ridge: float = 1e-2,
+        evaluate: str | int = "quarter",
+        warm_up: int = 512,
+        discount: float | None = None,
+        memory: float | None = None,
+        adapt: bool = True,
+        random_state: Any = None,
+    ) -> None:
+        self.kernels = kernels
+        self.n_features = n_features
+        self.out_degree = out_degree
+        self.steps = steps
+        self.ridge = ridge
+        self.evaluate = evaluate
+        self.warm_up = warm_up
+        self.discount = discount
+        self.memory = memory
+        self.adapt = adapt
+        self.random_state = random_state
+
+    def _settings(self) -> Any:
+        return graph_settings(self, self._loss)
+
+    @property
+    def kernel_weights_(self) -> Vector:
+        """Weight of every kernel in the mixture, (N,); what is left to 1 is the linear expert's."""
+        core = self._core()
+        return kernel_weights(core)
+
+    @property
+    def graph_(self) -> Mask:
+        """(N, N): entry (i, j) is true when kernel j may be explored because kernel i leads."""
+        A: Mask = self._core().online.problem.graph.A.copy()
+        return A
+
+    @property
+    def dominating_set_(self) -> Index:
+        """Kernels whose neighbours are all kernels together."""
+        return np.flatnonzero(self._core().online.problem.graph.cover)
+
+    def plot_graph(self, ax: Any = None) -> Any:
+        """Draw the graph, nodes placed by length scale; returns the Axes (needs omkl[plot])."""
+        return plots.graph(self.kernels_, self.graph_, self.dominating_set_, self.graph_, ax)
+
+
+class GraphMKLRegressor(GraphMKL, Regressing):
+    """The learner to use: least squares and gradient experts on every kernel, weighed by their evidence.
+
+    Raw units in, unknown horizon, nothing to tune; predictions come with calibrated intervals, and a
+    change of the stream is noticed and followed.
+
+    Parameters
+    ----------
+    kernels : str or list of Kernel, default="gaussian"
+        The dictionary, on inputs standardised and divided by sqrt(d).
+    n_features : int, default=50
+        Random features per kernel.
+    out_degree : int, default=3
+        Neighbours of a leading kernel from which explorers come, itself among them.
+    steps : tuple of float, default=(1.0, 0.25)
+        Step lengths of the gradient experts on every kernel, beside its least squares.
+    ridge : float, default=1e-2
+    evaluate : {"quarter", "all"} or int, default="quarter"
+        Experts evaluated for a row after the warm-up.
+    warm_up : int, default=512
+        Rows for which all experts are evaluated.
+    discount, memory : float, default=None
+        Share of the evidence forgotten, and of the noise estimate kept, with every row;
+        0.1 and 0.97 for numbers, 0.02 and 0.99 for labels.
+    adapt : bool, default=True
+        Start a second set of experts when the error rises, and keep the better one.
+    random_state : int, RandomState or None, default=None
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from omkl import GraphMKLRegressor
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(0, 100, (2000, 2))
+    >>> y = 20 * np.sin(X[:, 0] / 15) + X[:, 1] + rng.normal(size=2000)
+    >>> model = GraphMKLRegressor(random_state=0)
+    >>> before = model.predict_then_learn(X, y)
+    >>> bool(np.mean((before[1000:] - y[1000:]) ** 2) < 0.01 * np.var(y))
+    True
+    >>> low, high = model.predict_interval(X[:1], coverage=0.9)[0]
+    >>> bool(low < y[0] < high)
+    True
+    """
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.regressor_tags.poor_score = False
+        return tags
+
+    def predict(self, X: Any, return_std: bool = False) -> Any:
+        """Predictions; with `return_std` also half the width of the interval that holds 68 % of the targets."""
+        core = self._core()
+        assert isinstance(core, GraphTargetCore)
+        if not return_std:
+            return core.predict(self._rows(X))
+        out = core.dist(self._rows(X))
+        return out[:, 0], out[:, 1]
+
+    def predict_interval(self, X: Any, coverage: float = 0.9) -> Matrix:
+        """(rows, 2): intervals that hold `coverage` of the targets, calibrated as the stream goes."""
+        core = self._core()
+        assert isinstance(core, GraphTargetCore)
+        return core.interval(self._rows(X), coverage)
+
+    def predict_interval_then_learn(self, X: Any, y: Any, coverage: float = 0.9) -> Matrix:
+        """(rows, 3): prediction, lower and upper end of each row, before that row is learned."""
+        first = not hasattr(self, "core_")
+        X, y = self._validated(X, y, reset=first)
+        if first:
+            self.core_ = self._new_core()
+        core = self._core()
+        assert isinstance(core, GraphTargetCore)
+        return core.run_interval(X, y, coverage)
+
+    def _new_core(self) -> Any:
+        return GraphTargetCore(self._settings(), self._seed(), column_names(self.n_features_in_))
+
+
+class GraphMKLClassifier(GraphMKL, Classifying):
+    """GraphMKL for labels; parameters as in `GraphMKLRegressor`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from omkl import GraphMKLClassifier
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(2000, 2))
+    >>> y = np.where(np.hypot(*X.T) < 1.2, "inside", "outside")
+    >>> model = GraphMKLClassifier(random_state=0)
+    >>> before = model.predict_then_learn(X, y, classes=["inside", "outside"])
+    >>> bool(np.mean(before[1000:] == y[1000:]) > 0.97)
+    True
+    """
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.poor_score = False
+        return tags
+
+    def decision_function(self, X: Any) -> Matrix | Vector:
+        """Logarithms of the chances: their difference, (rows,), for two labels, else (rows, labels)."""
+        log_p = np.log(np.maximum(self._scores(X), 1e-300))
+        return log_p[:, 1] - log_p[:, 0] if len(self.classes_) == 2 else log_p
+
+    def _new_core(self) -> Any:
+        return GraphLabelCore(self._settings(), self._seed(), column_names(self.n_features_in_))
+
+    def _scores(self, X: Any) -> Matrix:
+        core = self._core()
+        assert isinstance(core, GraphLabelCore)
+        return self._sorted(core.chances(self._rows(X)))
+
+    def _sorted(self, scores: Matrix) -> Matrix:
+        return np.maximum(super()._sorted(scores), 0.0)
+
+    def _chances(self, scores: Matrix) -> Matrix:
+        return scores
+
+
 class SFGMKLRegressor(Regressing, SFGMKL):
     """SFG-MKL for numbers: a similarity graph picks the few kernels evaluated for each row.
 
@@ -595,6 +772,7 @@ class OMKRRegressor(Regressing, OMKR):
 # Model files
 
 ESTIMATORS: tuple[type[Door], ...] = (
+    GraphMKLRegressor, GraphMKLClassifier,
     SFGMKLRegressor, SFGMKLClassifier, RakerRegressor, RakerClassifier,
     OMKLGFRegressor, OMKLGFClassifier, OMKRRegressor, RFOMKRRegressor,
 )  # fmt: skip
@@ -628,14 +806,15 @@ def _decode(body: Any, arrays: persist.Arrays) -> Any:
     if core is None:
         return model
     fitted = dict(body["fitted"])
-    persist.demand(isinstance(core, LabelCore) == issubclass(kind, Classifying), "core and class differ")
+    labelled = isinstance(core, LabelCore | GraphLabelCore)
+    persist.demand(labelled == issubclass(kind, Classifying), "core and class differ")
     persist.demand(fitted["n_features_in_"] == len(core.names), "features and problem differ in number")
     model.n_features_in_ = fitted["n_features_in_"]
     if "feature_names_in_" in fitted:
         names = np.array(fitted["feature_names_in_"], dtype=object)
         persist.demand(names.shape == (model.n_features_in_,), "features and names differ in number")
         model.feature_names_in_ = names
-    if isinstance(core, LabelCore):
+    if labelled:
         dtype = np.dtype(fitted["dtype"])
         persist.demand(dtype.kind in "biufUO" and dtype.itemsize <= 2**16, "labels of an unknown type")
         model.classes_ = np.array(fitted["classes_"], dtype=dtype)

@@ -35,8 +35,8 @@ class Descent(NamedTuple):
 
 def importance(descent: Descent, q: float, eta: float, weight: float) -> float:
     """weight / q, the factor of a sample that was heard with probability q."""
-    floor = 2 * eta * weight if descent.stabiliser == "floor" else LEAST
-    return weight / max(q, floor)
+    floor = 2 * eta * weight if descent.stabiliser == "floor" else 0.0
+    return weight / max(q, floor, LEAST)
 
 
 def descend(descent: Descent, theta: Matrix, z: Matrix, f: float, y: float, k: float) -> Matrix:

@@ -23,7 +23,7 @@ that knows only what comes from then on. After `trial` rounds the heavier of the
 no rounding can make a variance negative.
 """
 
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -79,6 +79,7 @@ class State(NamedTuple):
     unit: Vector  # (2,)               its deviation; 0: not known yet
     rows: Tensor  # (2, KEPT, d)
     answers: Tensor  # (2, KEPT, K)
+    worth: Matrix  # (2, KEPT)         weights of the rows kept
     age: Index  # (2,)                 rounds behind a set; -1: an empty slot
     trust: Vector  # (2,)              discounted weight of the incumbent and of the challenger
     trend: Vector  # (3,)              fast and slow mean of the error, rounds behind them
@@ -96,6 +97,11 @@ def draws(problem: Problem) -> int:
     return 2
 
 
+def copied(state: State) -> State:
+    parts: list[Any] = [a.copy() if isinstance(a, np.ndarray) else a for a in state]
+    return State(*parts)
+
+
 def experts(problem: Problem) -> int:
     return len(problem.V) * (1 + len(problem.steps)) + 1
 
@@ -109,7 +115,7 @@ def init(problem: Problem, r: Vector) -> State:
         evidence=np.zeros((2, E)), noise=np.ones((2, E)), heard=np.zeros((2, E), np.intp),
         rank=np.tile(np.arange(E), (2, 1)), explorer=np.zeros(2, np.intp),
         mean=np.zeros((2, d)), scale=np.zeros((2, d)), shift=np.zeros((2, K)), unit=np.zeros(2),
-        rows=np.zeros((2, KEPT, d)), answers=np.zeros((2, KEPT, K)), age=np.array([-1, -1]),
+        rows=np.zeros((2, KEPT, d)), answers=np.zeros((2, KEPT, K)), worth=np.zeros((2, KEPT)), age=np.array([-1, -1]),
         trust=np.zeros(2), trend=np.zeros(3), reach=np.array([0.67, 0.84, 1.04, 1.28, 1.64, 1.96, 2.58]),
         incumbent=0, t=0,
     )  # fmt: skip
@@ -126,6 +132,34 @@ def be_born(problem: Problem, s: State, g: int) -> None:
     s.age[g] = 0
 
 
+def widen(problem: Problem, state: State) -> State:
+    """The state for a problem with more features, or more labels, than it was made for.
+
+    New features are nowhere to be found in the past; a challenger is born that will know them well.
+    A new label has always been absent, so that its coefficients are zero, as they should be.
+    """
+    d, K = problem.V.shape[1], problem.K
+    more_d, more_K = d - state.mean.shape[1], K - state.shift.shape[1]
+    s = copied(state)
+    s = s._replace(
+        theta=np.pad(s.theta, ((0, 0), (0, 0), (0, 0), (0, more_K), (0, 0))),
+        R_lin=np.pad(s.R_lin, ((0, 0), (0, more_d), (0, more_d))),
+        theta_lin=np.pad(s.theta_lin, ((0, 0), (0, more_K), (0, more_d))),
+        mean=np.pad(s.mean, ((0, 0), (0, more_d)), constant_values=np.nan),
+        scale=np.pad(s.scale, ((0, 0), (0, more_d))),
+        shift=np.pad(s.shift, ((0, 0), (0, more_K))),
+        rows=np.pad(s.rows, ((0, 0), (0, 0), (0, more_d)), constant_values=np.nan),
+        answers=np.pad(s.answers, ((0, 0), (0, 0), (0, more_K))),
+    )
+    for k in range(d + 1 - more_d, d + 1):
+        s.R_lin[:, k, k] = 1 / np.sqrt(problem.ridge)
+    other = 1 - s.incumbent
+    if more_d and problem.trial and s.age[other] < 0 and s.age[s.incumbent] > KEPT:
+        be_born(problem, s, other)
+        s.trust[:] = 0
+    return s
+
+
 def forget(problem: Problem, s: State, g: int) -> None:
     """The coefficients of slot g as before the first row."""
     s.R[g], s.R_lin[g] = (np.eye(len(a)) / np.sqrt(problem.ridge) for a in (s.R[g, 0], s.R_lin[g]))
@@ -137,7 +171,7 @@ def forget(problem: Problem, s: State, g: int) -> None:
 
 def scaled(s: State, g: int, x: Vector) -> Vector:
     """Standardised, clipped, of length about 1; a value that is missing (NaN) is the mean."""
-    out = np.clip((x - s.mean[g]) * s.scale[g], -CLIP, CLIP) / np.sqrt(len(x))
+    out: Vector = np.clip((x - s.mean[g]) * s.scale[g], -CLIP, CLIP) / np.sqrt(len(x))
     return np.nan_to_num(out, nan=0.0)
 
 
@@ -203,7 +237,7 @@ def mixture(problem: Problem, s: State, voices: list[dict[int, Voice]]) -> tuple
     weights[0][masks[0]], weights[1][masks[1]] = flat[: masks[0].sum()], flat[masks[0].sum() :]
     spoken = [(weights[g][e], v, variance(s, g, e, v.q)) for g in (0, 1) for e, v in voices[g].items() if masks[g][e]]
     if problem.task == "classification":
-        return sum(w * chances(v.mu, var) for w, v, var in spoken), weights  # type: ignore[return-value]
+        return np.sum([w * chances(v.mu, var) for w, v, var in spoken], axis=0), weights
     f = sum(w * v.mu[0] for w, v, _ in spoken)
     spread = sum(w * (var + (v.mu[0] - f) ** 2) for w, v, var in spoken)
     return np.array([f, np.sqrt(spread)]), weights
@@ -233,32 +267,35 @@ def log_likelihood(problem: Problem, mu: Vector, v: float, y: float) -> float:
     return float(-0.5 * np.log(v) - 2.5 * np.log1p((y - mu[0]) ** 2 / (4 * v)))
 
 
-def improve(problem: Problem, s: State, g: int, e: int, z: Vector, phi: Vector, target: Vector) -> None:
-    """One expert's coefficients after one answer."""
+def improve(problem: Problem, s: State, g: int, e: int, voice: Voice, target: Vector, weight: float) -> None:
+    """One expert's coefficients after one answer; a weight counts the row so many times."""
+    z, phi = voice.z, np.sqrt(weight) * voice.phi
     i, b = divmod(e, 1 + len(problem.steps))
     theta = s.theta_lin[g] if i == len(problem.V) else s.theta[g, i, b]
     gap = target - theta @ z
     if b == 0:
         R = s.R_lin[g] if i == len(problem.V) else s.R[g, i]
-        theta += np.outer(gap, R.T @ phi / (1 + phi @ phi))
+        theta += np.outer(np.sqrt(weight) * gap, R.T @ phi / (1 + phi @ phi))
         R[...] = downdate(phi) @ R
     else:
-        theta += problem.steps[b - 1] * np.outer(gap, z)
+        theta += min(1.0, weight * problem.steps[b - 1]) * np.outer(gap, z)
 
 
 def downdate(phi: Vector) -> Matrix:
     """The lower triangular T with T' T = I - phi phi' / (1 + |phi|^2): T R is the root of P - P z z' P / a."""
     a = 1 + np.cumsum(phi**2)
     before = np.append(1.0, a[:-1])
-    return np.tril(-np.outer(phi / np.sqrt(before * a), phi), -1) + np.diag(np.sqrt(before / a))
+    T: Matrix = np.tril(-np.outer(phi / np.sqrt(before * a), phi), -1) + np.diag(np.sqrt(before / a))
+    return T
 
 
 def refit(problem: Problem, s: State, g: int) -> None:
     """Make slot g's experts anew from the rows kept, scaled by all of them."""
     n = int(s.age[g])
     X, Y = s.rows[g, :n], s.answers[g, :n]
-    counts = np.maximum((~np.isnan(X)).sum(axis=0), 1)
-    s.mean[g] = np.nansum(X, axis=0) / counts
+    there = ~np.isnan(X)
+    counts = np.maximum(there.sum(axis=0), 1)
+    s.mean[g] = np.where(there.any(axis=0), np.nansum(X, axis=0) / counts, np.nan)
     s.scale[g] = inverse(np.sqrt(np.nansum((X - s.mean[g]) ** 2, axis=0) / counts), s.mean[g])
     s.shift[g] = Y.mean(axis=0)
     if problem.task == "regression":
@@ -268,25 +305,28 @@ def refit(problem: Problem, s: State, g: int) -> None:
             s.unit[g] = unit
     forget(problem, s, g)
     everyone = s._replace(age=np.where(np.arange(2) == g, 0, -1))  # all are awake
-    for x, y in zip(X, Y, strict=True):
+    for x, y, weight in zip(X, Y, s.worth[g, :n], strict=True):
         target = (y - s.shift[g]) / (s.unit[g] or 1.0)
         for e, voice in listen(problem, everyone, g, x).items():
-            improve(problem, s, g, e, voice.z, voice.phi, target)
+            improve(problem, s, g, e, voice, target, weight)
 
 
 def inverse(deviation: Vector, mean: Vector) -> Vector:
     """1 / deviation, 0 where it is no more than rounding."""
-    real = (deviation > 1e-12 * np.abs(mean)) & (deviation > 1e-150)
+    real = (deviation > 1e-12 * np.abs(np.nan_to_num(mean))) & (deviation > 1e-150)
     return np.where(real, 1 / np.where(real, deviation, 1.0), 0.0)
 
 
 def notice_columns(s: State, g: int, x: Vector) -> None:
     """A column that was constant so far and moves now gets the first move as its unit: the past was its mean."""
+    s.mean[g] = np.where(np.isnan(s.mean[g]), x, s.mean[g])
     gap = np.abs(x - s.mean[g])
     s.scale[g] = np.where((s.scale[g] == 0) & ~np.isnan(gap), inverse(gap, s.mean[g]), s.scale[g])
 
 
-def take_in(problem: Problem, s: State, g: int, x: Vector, y: float, voices: dict[int, Voice], r: float) -> None:
+def take_in(
+    problem: Problem, s: State, g: int, x: Vector, y: float, weight: float, voices: dict[int, Voice], r: float
+) -> None:
     """All that slot g learns from one round, and who will be evaluated in its next."""
     Y = answer(problem, y)
     for e, voice in voices.items():
@@ -295,9 +335,9 @@ def take_in(problem: Problem, s: State, g: int, x: Vector, y: float, voices: dic
             a = max(1 - problem.memory, 1 / (s.heard[g, e] + 1))
             gap = (Y - voice.mu) / s.unit[g]
             s.noise[g, e] = (1 - a) * s.noise[g, e] + a * np.mean(gap**2) / (1 + voice.q)
-        improve(problem, s, g, e, voice.z, voice.phi, (Y - s.shift[g]) / (s.unit[g] or 1.0))
+        improve(problem, s, g, e, voice, (Y - s.shift[g]) / (s.unit[g] or 1.0), weight)
     if s.age[g] < KEPT:
-        s.rows[g, s.age[g]], s.answers[g, s.age[g]] = x, Y
+        s.rows[g, s.age[g]], s.answers[g, s.age[g]], s.worth[g, s.age[g]] = x, Y, weight
     s.age[g] += 1
     if s.age[g] in REFITS:
         refit(problem, s, g)
@@ -313,9 +353,7 @@ def explore(problem: Problem, rank: Index, r: float) -> int:
     """A sleeping expert: for r < 1/2 one whose kernel is a neighbour of a leader's, on the same learner."""
     B, N = 1 + len(problem.steps), len(problem.V)
     leaders, asleep = rank[: problem.active - 1], np.sort(rank[problem.active - 1 :])
-    near = {
-        int(j) * B + int(e) % B for e in leaders if e < N * B for j in np.flatnonzero(problem.graph.A[int(e) // B])
-    }
+    near = {int(j) * B + int(e) % B for e in leaders if e < N * B for j in np.flatnonzero(problem.graph.A[int(e) // B])}
     neighbours = [e for e in asleep if int(e) in near]
     among = neighbours if r < 0.5 and neighbours else list(asleep)
     return int(among[min(int(2 * r % 1 * len(among)), len(among) - 1)])
@@ -345,10 +383,8 @@ def watch(problem: Problem, s: State, error: float, weights: list[Vector]) -> in
     return winner
 
 
-def step(
-    problem: Problem, state: State, x: Vector, y: float, r: Vector, weight: float = 1.0
-) -> tuple[State, Info]:
-    s = State(*(a.copy() if isinstance(a, np.ndarray) else a for a in state))
+def step(problem: Problem, state: State, x: Vector, y: float, r: Vector, weight: float = 1.0) -> tuple[State, Info]:
+    s = copied(state)
     x, y = np.clip(x, -LARGEST, LARGEST), float(np.clip(y, -LARGEST, LARGEST))
     voices = hear(problem, s, x)
     require_bounded(np.concatenate([v.mu for part in voices for v in part.values()]))
@@ -368,7 +404,7 @@ def step(
                 s.evidence[g, e] = (1 - problem.discount) * (s.evidence[g, e] + ll - mixed)
     for g in (0, 1):
         if voices[g]:
-            take_in(problem, s, g, x, y, voices[g], float(r[g]))
+            take_in(problem, s, g, x, y, weight, voices[g], float(r[g]))
     if problem.task == "regression":
         error = (y - said[0]) ** 2
         missed = abs(y - said[0]) > s.reach * said[1]

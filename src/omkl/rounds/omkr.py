@@ -45,6 +45,11 @@ def init(problem: Problem, r: Vector) -> State:
     return State(np.zeros((problem.d, 0)), np.zeros((N, 0)), np.zeros(N), 0)
 
 
+def widen(problem: Problem, state: State) -> State:
+    """The state for a problem with more features: support points get zeros for those they did not have."""
+    return state._replace(S=np.pad(state.S, ((0, problem.d - len(state.S)), (0, 0))))
+
+
 def step_length(schedule: Schedule, t: int, weight: float) -> float:
     """eta, never past the target however heavy the sample."""
     return min(1.0, weight * schedule.eta_at(t))

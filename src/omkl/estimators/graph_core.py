@@ -1,0 +1,165 @@
+"""What both doors stand on for GraphMKL, which scales for itself and speaks in distributions."""
+
+import dataclasses
+from collections.abc import Hashable, Sequence
+from typing import Any
+
+import numpy as np
+
+from omkl.arrays import Matrix, Vector
+from omkl.estimators.core import Core
+from omkl.losses import LossName
+from omkl.rounds import graph_mkl
+from omkl.rounds.graph_mkl import GAIN, LEVELS
+from omkl.rounds.weights import normalised
+from omkl.settings import GraphSettings
+
+ONE_SIGMA = 0.6827
+
+
+def half_width(reach: Vector, coverage: float) -> float:
+    """Predicted deviations to either side that hold `coverage` of the targets, between the levels tracked."""
+    if not 0 < coverage < 1:
+        raise ValueError(f"coverage must lie between 0 and 1, got {coverage!r}")
+    return float(np.exp(np.interp(coverage, LEVELS, np.log(reach))))
+
+
+def graph_settings(model: Any, loss: LossName) -> GraphSettings:
+    """The settings of an estimator; what it leaves open depends on the task."""
+    given = {f.name: getattr(model, f.name) for f in dataclasses.fields(GraphSettings) if hasattr(model, f.name)}
+    usual = {"discount": 0.1, "memory": 0.97} if loss == "squared" else {"discount": 0.02, "memory": 0.99}
+    return GraphSettings(**(given | {name: value for name, value in usual.items() if given[name] is None}))
+
+
+def kernel_weights(core: Core) -> Vector:
+    """Weight of every kernel among the experts that speak."""
+    online = core.online
+    with core._lock:
+        state = online.state
+    speaks = graph_mkl.speaking(online.problem, state, state.incumbent)
+    weight = np.zeros(len(speaks))
+    weight[speaks] = normalised(state.evidence[state.incumbent][speaks])
+    out: Vector = weight[:-1].reshape(len(online.problem.V), -1).sum(axis=1)
+    return out
+
+
+class GraphCore(Core):
+    """Raw rows; what is missing is NaN, which the learner knows."""
+
+    def __init__(self, settings: GraphSettings, seed: int, names: Sequence[Hashable]) -> None:
+        super().__init__("graph-mkl", settings, seed, names, "none")
+
+    @property
+    def missing(self) -> float:
+        return np.nan
+
+
+class GraphTargetCore(GraphCore):
+    """GraphMKL for a number."""
+
+    def dist(self, X: Matrix) -> Matrix:
+        """(rows, 2): mean, and half width of the interval that holds 68 %."""
+        with self._lock:
+            out = self.online.ask_rows(X)
+            out[:, 1] *= half_width(self.online.peek("reach"), ONE_SIGMA)
+            return out
+
+    def predict(self, X: Matrix) -> Vector:
+        with self._lock:
+            return self.online.ask_rows(X)[:, 0].copy()
+
+    def interval(self, X: Matrix, coverage: float) -> Matrix:
+        """(rows, 2): lower and upper end."""
+        with self._lock:
+            out = self.online.ask_rows(X)
+            return ends(out, half_width(self.online.peek("reach"), coverage) * np.ones(len(out)))
+
+    def run(self, X: Matrix, y: Vector, weight: Vector | None = None) -> Vector:
+        with self._lock:
+            return self.online.tell_rows(X, y, weight)[:, 0].copy()
+
+    def run_interval(self, X: Matrix, y: Vector, coverage: float) -> Matrix:
+        """(rows, 3): mean, lower and upper end, each row's before it was learned."""
+        with self._lock:
+            reach, known = self.online.peek("reach"), bool(self.online.peek("unit").any())
+            out = self.online.tell_rows(X, y, None)
+        width = np.empty(len(out))
+        for k, (mean, deviation) in enumerate(out):  # the tracking of the rounds, row by row
+            width[k] = half_width(reach, coverage)
+            if known:
+                reach = reach * np.exp(GAIN * ((abs(y[k] - mean) > reach * deviation) - (1 - LEVELS)))
+            known = known or bool(np.ptp(y[: k + 1]) > 0)
+        return np.column_stack((out[:, 0], ends(out, width)))
+
+    def predict_row(self, x: dict[Hashable, Any]) -> float:
+        with self._lock:
+            return float(self.online.ask(self.row(x, keep=False))[0])
+
+    def dist_row(self, x: dict[Hashable, Any]) -> tuple[float, float]:
+        with self._lock:
+            mean, deviation = self.dist(self.row(x, keep=False)[None])[0]
+            return float(mean), float(deviation)
+
+    def learn_row(self, x: dict[Hashable, Any], y: float, weight: float) -> None:
+        with self._lock:
+            self.online.tell(self.row(x, keep=True), y, weight)
+
+
+class GraphLabelCore(GraphCore):
+    """GraphMKL for labels: an output for each, added when the label first comes."""
+
+    def __init__(self, settings: GraphSettings, seed: int, names: Sequence[Hashable]) -> None:
+        super().__init__(dataclasses.replace(settings, task="classification", outputs=1), seed, names)
+        self.labels: list[Hashable] = []
+
+    def _welcome(self, label: Hashable) -> None:
+        self.labels.append(label)
+        if len(self.labels) > 1:
+            self.settings = dataclasses.replace(self.settings, outputs=len(self.labels))
+            self.online.move_to(self.online.problem._replace(K=len(self.labels)))
+
+    def chances(self, X: Matrix) -> Matrix:
+        """(rows, labels)"""
+        with self._lock:
+            return self.online.ask_rows(X)[:, : len(self.labels)]
+
+    def run(self, X: Matrix, y: Sequence[Hashable], weight: Vector | None = None) -> Matrix:
+        """Prequential chances, (rows, labels known in the end)."""
+        with self._lock:
+            arrivals = sorted(
+                {label: k for k, label in reversed(list(enumerate(y))) if label not in self.labels}.values()
+            )
+            starts, parts = sorted({0, *arrivals}), []
+            for start, stop in zip(starts, [*starts[1:], len(X)], strict=True):
+                unseen = self.chances(X[start : start + 1])
+                if start in arrivals:
+                    self._welcome(y[start])
+                place = {label: float(k) for k, label in enumerate(self.labels)}
+                w = None if weight is None else weight[start:stop]
+                part = self.online.tell_rows(X[start:stop], np.array([place[label] for label in y[start:stop]]), w)
+                if start in arrivals:  # the row that brings a label is predicted before the label is known
+                    part[0], part[0, : unseen.shape[1]] = 0, unseen
+                parts.append(part)
+        out = np.zeros((len(X), len(self.labels)))
+        row = 0
+        for part in parts:
+            out[row : row + len(part), : part.shape[1]] = part
+            row += len(part)
+        return out
+
+    run_chances = run
+
+    def chances_row(self, x: dict[Hashable, Any]) -> list[float]:
+        with self._lock:
+            return [float(p) for p in self.online.ask(self.row(x, keep=False))[: len(self.labels)]]
+
+    def learn_row(self, x: dict[Hashable, Any], label: Hashable, weight: float) -> None:
+        with self._lock:
+            row = self.row(x, keep=True)
+            if label not in self.labels:
+                self._welcome(label)
+            self.online.tell(row, float(self.labels.index(label)), weight)
+
+
+def ends(out: Matrix, width: Vector) -> Matrix:
+    return np.column_stack((out[:, 0] - width * out[:, 1], out[:, 0] + width * out[:, 1]))
