@@ -247,8 +247,9 @@ def decode_problem(learner: str, body: Any, arrays: Arrays) -> Any:
         given["descent"] = Descent(*given["descent"])
     if "schedule" in given:
         given["schedule"] = Schedule(*given["schedule"])
-    if "steps" in given:
-        given["steps"] = tuple(given["steps"])
+    for name in ("steps", "widths", "ridges"):
+        if name in given:
+            given[name] = tuple(given[name])
     problem = ROUNDS[learner].Problem(**given)
     check_problem(problem)
     return problem
@@ -276,7 +277,9 @@ def check_problem(problem: Any) -> None:
         demand(problem.task in ("regression", "classification"), "bad task")
         demand(_whole(problem.K) and problem.K >= 1 and (problem.K == 1 or problem.task != "regression"), "bad outputs")
         demand(all(_number(step) and 0 < step <= 1 for step in problem.steps), "bad steps")
-        demand(_number(problem.ridge) and problem.ridge > 0, "bad ridge")
+        demand(all(_number(width) and width > 0 for width in problem.widths), "bad widths")
+        right = all(_number(ridge) and ridge > 0 for ridge in problem.ridges)
+        demand(right and len(problem.ridges) == len(problem.V) + 1, "bad ridges")
         demand(_whole(problem.active) and problem.active >= 2 and _whole(problem.warm_up), "bad number of experts")
         demand(all(_number(a) and 0 <= a < 1 for a in (problem.discount, problem.memory)), "bad discount or memory")
         demand(_whole(problem.trial), "bad trial")
@@ -322,7 +325,8 @@ def check_graph_state(problem: Any, s: Any) -> None:
         "R": (2, N, n, n), "theta": (2, N, B, K, n), "R_lin": (2, d + 1, d + 1), "theta_lin": (2, K, d + 1),
         "evidence": (2, E), "noise": (2, E), "heard": (2, E), "rank": (2, E), "explorer": (2,),
         "mean": (2, d), "scale": (2, d), "shift": (2, K), "unit": (2,), "rows": (2, graph_mkl.KEPT, d),
-        "answers": (2, graph_mkl.KEPT, K), "worth": (2, graph_mkl.KEPT), "age": (2,), "trust": (2,), "trend": (3,),
+        "answers": (2, graph_mkl.KEPT, K), "worth": (2, graph_mkl.KEPT),
+        "window": (2, d, graph_mkl.WINDOW), "recalled": (2, K, graph_mkl.WINDOW), "age": (2,), "trust": (2,), "trend": (3,),
         "reach": (len(graph_mkl.LEVELS),),
     }  # fmt: skip
     for name, shape in shapes.items():

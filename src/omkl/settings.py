@@ -173,8 +173,10 @@ class GraphSettings:
         Dimension in which the similarity (7) is taken: None for that of the data, or 1.
     steps
         Normalised gradient experts on every kernel, beside its least squares: their step lengths in (0, 1].
+    widths
+        Length scales of the experts that average the last answers.
     ridge
-        Of the least squares.
+        Of the least squares; divided by the squared length scale where that is above 1.
     evaluate
         Experts evaluated for a row after the warm-up: "quarter" of them, "all", or a number.
     warm_up
@@ -189,7 +191,7 @@ class GraphSettings:
         "regression", or "classification" of so many labels.
 
     >>> GraphSettings().experts, GraphSettings().active
-    (34, 8)
+    (37, 9)
     """
 
     kernels: str | Iterable[Kernel] = "gaussian"
@@ -197,7 +199,8 @@ class GraphSettings:
     out_degree: int = 3
     delta_dimension: int | None = 1
     steps: tuple[float, ...] = (1.0, 0.25)
-    ridge: float = 1e-2
+    widths: tuple[float, ...] = (0.03, 0.1, 0.3)
+    ridge: float = 3e-3
     evaluate: str | int = "quarter"
     warm_up: int = 512
     discount: float = 0.1
@@ -212,7 +215,10 @@ class GraphSettings:
             require(is_whole(number) and number >= 1, name, "a whole number of at least 1", number)
         require(self.delta_dimension in (None, 1), "delta_dimension", "None (that of the data) or 1",
                 self.delta_dimension)  # fmt: skip
-        object.__setattr__(self, "steps", tuple(self.steps))
+        for name in ("steps", "widths"):
+            object.__setattr__(self, name, tuple(getattr(self, name)))
+        right = all(is_number(width) and width > 0 for width in self.widths)
+        require(right, "widths", "positive numbers", self.widths)
         right = all(is_number(step) and 0 < step <= 1 for step in self.steps)
         require(right, "steps", "numbers above 0, at most 1", self.steps)
         require(is_number(self.ridge) and self.ridge > 0, "ridge", "a positive finite number", self.ridge)
@@ -224,9 +230,17 @@ class GraphSettings:
         right = self.evaluate in ("quarter", "all") or (is_whole(self.evaluate) and int(self.evaluate) >= 2)
         require(right, "evaluate", "quarter, all, or a whole number of at least 2", self.evaluate)
 
+    def ridges(self, kernels: Sequence[Kernel]) -> tuple[float, ...]:
+        """Of every kernel's least squares, and of the linear one.
+
+        What a wide kernel can tell apart lies in directions of its features that are small by powers of its
+        length scale; the same ridge for all would hide them.
+        """
+        return (*(self.ridge / max(1.0, kernel.length_scale**2) for kernel in kernels), self.ridge)
+
     @property
     def experts(self) -> int:
-        return len(tuple(self.kernels)) * (1 + len(self.steps)) + 1
+        return len(tuple(self.kernels)) * (1 + len(self.steps)) + 1 + len(self.widths)
 
     @property
     def active(self) -> int:
@@ -242,7 +256,8 @@ class GraphSettings:
         V = frequencies(kernels, names, self.n_features, seed)
         graph = similarity_graph(kernels, self.delta_dimension or len(names), min(self.out_degree, len(kernels)))
         return graph_mkl.Problem(
-            V, graph, self.task, self.outputs, tuple(float(step) for step in self.steps), float(self.ridge),
+            V, graph, self.task, self.outputs, tuple(float(step) for step in self.steps),
+            tuple(float(width) for width in self.widths), self.ridges(kernels),
             self.active, self.warm_up, float(self.discount), float(self.memory), 300 if self.adapt else 0,
         )  # fmt: skip
 

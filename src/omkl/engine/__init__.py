@@ -64,7 +64,8 @@ def compile_problem(learner: str, problem: Any, isa: str | None = None) -> _nati
     else:
         seen = problem if is_padded(problem.V) else problem._replace(V=padded_copy(problem.V))
     if learner == "graph-mkl":
-        seen = SimpleNamespace(**seen._asdict(), step_array=np.array(problem.steps, dtype=np.float64))
+        lists = {"step_array": problem.steps, "width_array": problem.widths, "ridge_array": problem.ridges}
+        seen = SimpleNamespace(**seen._asdict(), **{name: np.array(a, float) for name, a in lists.items()})
     return _ENGINES[learner](seen, isa or instruction_set())
 
 

@@ -204,13 +204,18 @@ void build(GraphMkl::Problem &p, Kept &kept, nb::handle o) {
   p.K = nb::cast<long>(o.attr("K"));
   p.B = 1 + static_cast<long>(steps.shape(0));
   p.steps = steps.data();
-  p.ridge = nb::cast<double>(o.attr("ridge"));
+  auto widths = kept.view<ConstVector>(o, "width_array");
+  p.M = static_cast<long>(widths.shape(0));
+  p.widths = widths.data();
+  auto ridges = kept.view<ConstVector>(o, "ridge_array");
+  if (ridges.shape(0) != static_cast<size_t>(p.V.N) + 1) throw nb::value_error("there must be N + 1 ridges");
+  p.ridges = ridges.data();
   p.active = nb::cast<int64_t>(o.attr("active"));
   p.warm_up = nb::cast<int64_t>(o.attr("warm_up"));
   p.discount = nb::cast<double>(o.attr("discount"));
   p.memory = nb::cast<double>(o.attr("memory"));
   p.trial = nb::cast<int64_t>(o.attr("trial"));
-  p.E = p.V.N * p.B + 1;
+  p.E = p.V.N * p.B + 1 + p.M;
   p.n = 2 * p.V.D, p.stride = padded(p.n);
   p.n_lin = p.V.d + 1, p.stride_lin = padded(p.n_lin);
 }
@@ -298,6 +303,8 @@ void bind_state(GraphMkl::State &s, const GraphMkl::Problem &p, Kept &kept, nb::
   s.rows = entries<double>(kept, o, "rows", 2 * kept_rows * d);
   s.answers = entries<double>(kept, o, "answers", 2 * kept_rows * p.K);
   s.worth = entries<double>(kept, o, "worth", 2 * kept_rows);
+  s.window = entries<double>(kept, o, "window", 2 * d * 1024);
+  s.recalled = entries<double>(kept, o, "recalled", 2 * p.K * 1024);
   s.age = entries<int64_t>(kept, o, "age", 2);
   s.trust = entries<double>(kept, o, "trust", 2);
   s.trend = entries<double>(kept, o, "trend", 3);
@@ -336,8 +343,8 @@ long more_for(const Problem &) {
 }
 long more_for(const GraphMkl::Problem &p) {
   const long widest = p.stride > p.stride_lin ? p.stride : p.stride_lin, E = padded(p.E), K = padded(p.K);
-  return 2 * padded(p.V.d) + 2 * p.V.P + 4 * (p.V.N + 1) * widest + 6 * E + padded(2 * p.E * p.K) + 3 * widest + 2 * K +
-         E;
+  const long inputs = 2 * padded(p.V.d) + 2 * p.V.P, features = (4 * (p.V.N + 1) + 3) * widest;
+  return inputs + features + 7 * E + padded(2 * p.E * p.K) + 2 * K + 2 * 1024;
 }
 
 template <class State>

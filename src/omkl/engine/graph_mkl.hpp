@@ -5,12 +5,13 @@
 namespace omkl {
 namespace OMKL_ISA {
 
-constexpr long KEPT = 256;
+constexpr long WINDOW = 1024, KEPT = 256;
 constexpr double CLIP = 5;
 constexpr int64_t RANK_EVERY = 20, LISTEN = 16;
 constexpr long LEVELS = 7;
 constexpr double LEVEL[LEVELS] = {0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99};
 constexpr double GAIN = 0.05, LEAST_VARIANCE = 1e-12, LARGEST = 1e90;
+constexpr double COLDEST = 1e-2, HOTTEST = 1e2;
 constexpr double FAST = 50, SLOW = 500, RISE = 2;
 
 OMKL_INLINE double dot(const double *a, const double *b, long stride) {
@@ -91,7 +92,9 @@ struct GraphMklRound {
     double *Pz, *keep, *take;  // [widest]
     double *target;            // [K padded]
     double *chance;       // [K padded]
-    double *rank;         // [E], as bytes
+    double *rank;              // [E], as bytes
+    double *square, *near;     // [WINDOW]
+    double nearest;
     long widest;
 
     Room(const Problem &p, double *a) {
@@ -111,7 +114,9 @@ struct GraphMklRound {
       take = a, a += widest;
       target = a, a += Kp;
       chance = a, a += Kp;
-      rank = a;
+      rank = a, a += Ep;
+      square = a, a += WINDOW;
+      near = a;
     }
   };
 
@@ -137,8 +142,8 @@ struct GraphMklRound {
   // Coming into being
 
   static void forget(const Problem &p, State &s, long g) {
-    const double start = 1 / sqrt(p.ridge);
     for (long i = 0; i <= p.V.N; ++i) {
+      const double start = 1 / sqrt(p.ridges[i]);
       const Expert first(p, s, g, i * p.B);
       for (long j = 0; j < first.n * first.stride; ++j) first.R[j] = 0;
       for (long j = 0; j < first.n; ++j) first.R[j * first.stride + j] = start;
@@ -217,6 +222,14 @@ struct GraphMklRound {
 
   // z, phi, mu and q of one expert; z and phi are made once for each kernel.
   static void listen(const Problem &p, const State &s, Room &room, long g, long e, uint8_t *ready) {
+    if (e > p.V.N * p.B) {
+      if (!(ready[p.V.N] & 2)) {
+        measure(p, s, room, g);
+        ready[p.V.N] |= 2;
+      }
+      recall(p, s, room, g, e);
+      return;
+    }
     const Expert x(p, s, g, e);
     double *z = room.z + (g * (p.V.N + 1) + x.i) * room.widest, *phi = room.phi + (g * (p.V.N + 1) + x.i) * room.widest;
     if (!(ready[x.i] & 1)) {
@@ -232,6 +245,63 @@ struct GraphMklRound {
     for (long k = 0; k < p.K; ++k)
       room.mu[(g * p.E + e) * p.K + k] =
           s.shift[g * p.K + k] + unit_of(s, g) * dot(x.theta + k * x.stride, z, x.stride);
+  }
+
+  // Squared distances to the rows remembered, in room.square; room.nearest is the least.
+  static void measure(const Problem &p, const State &s, Room &room, long g) {
+    const long n = s.age[g] < WINDOW ? s.age[g] : WINDOW;
+    const double *window = s.window + g * p.V.d * WINDOW;
+    room.nearest = INFINITY;
+    for (long j = 0; j < n; j += W) {
+      vec square = {};
+      for (long k = 0; k < p.V.d; ++k) {
+        vec gap;
+        __builtin_memcpy(&gap, window + k * WINDOW + j, sizeof gap);
+        gap -= room.xs[k];
+        square += gap * gap;
+      }
+      store(room.square + j, square);
+    }
+    for (long j = 0; j < n; ++j) room.nearest = lesser(room.nearest, room.square[j]);
+  }
+
+  static void recall(const Problem &p, const State &s, Room &room, long g, long e) {
+    const long n = s.age[g] < WINDOW ? s.age[g] : WINDOW;
+    double *mu = room.mu + (g * p.E + e) * p.K, &q = room.q[g * p.E + e];
+    for (long k = 0; k < p.K; ++k) mu[k] = 0;
+    q = 1;
+    if (n == 0) return;
+    const double width = p.widths[e - p.V.N * p.B - 1], rate = 1 / (2 * width * width);
+    const double nearest = room.nearest;
+    vec total = {}, squares = {};
+    for (long j = 0; j < n; j += W) {
+      vec w = exp_below_zero(rate * (nearest - load(room.square + j)));
+      for (long l = n - j; l < W; ++l) w[l] = 0;
+      store(room.near + j, w);
+      total += w;
+      squares += w * w;
+    }
+    const double whole = sum(total);
+    for (long k = 0; k < p.K; ++k) {
+      const double *answers = s.recalled + (g * p.K + k) * WINDOW;
+      double mixed = 0;
+      vec part = {};
+      long j = 0;
+      for (; j + W <= n; j += W) {
+        vec a;
+        __builtin_memcpy(&a, answers + j, sizeof a);
+        part += load(room.near + j) * a;
+      }
+      for (; j < n; ++j) mixed += room.near[j] * answers[j];
+      mu[k] = (mixed + sum(part)) / whole;
+    }
+    q = sum(squares) / (whole * whole);
+  }
+
+  static void remember(const Problem &p, State &s, long g, const double *xs, const double *answer, int64_t place) {
+    const long j = place % WINDOW;
+    for (long k = 0; k < p.V.d; ++k) s.window[(g * p.V.d + k) * WINDOW + j] = xs[k];
+    for (long k = 0; k < p.K; ++k) s.recalled[(g * p.K + k) * WINDOW + j] = answer[k];
   }
 
   static double variance(const State &s, long g, const Problem &p, long e, double q) {
@@ -314,6 +384,7 @@ struct GraphMklRound {
 
   static void improve(const Problem &p, State &s, Room &room, long g, long e, const double *z, double *phi, double q,
                       const double *target, double weight) {
+    if (e > p.V.N * p.B) return;  // what remembers has no coefficients
     const Expert x(p, s, g, e);
     if (x.b > 0) {
       const double step = lesser(1, weight * p.steps[x.b - 1]);
@@ -371,6 +442,7 @@ struct GraphMklRound {
     double *z = room.z + g * (p.V.N + 1) * room.widest, *phi = room.phi + g * (p.V.N + 1) * room.widest;
     for (long j = 0; j < n; ++j) {
       scaled(p, s, g, X + j * d, room.xs);
+      remember(p, s, g, room.xs, Y + j * p.K, j);
       for (long k = 0; k < p.K; ++k) room.target[k] = (Y[j * p.K + k] - s.shift[g * p.K + k]) / unit_of(s, g);
       for (long i = 0; i <= p.V.N; ++i) {
         features(p, i, room.xs, room.wave, z);
@@ -385,6 +457,22 @@ struct GraphMklRound {
 
   static bool is_refit(int64_t age) { return age <= 8 || (age <= KEPT && (age & (age - 1)) == 0); }
 
+  static double noise_after(const Problem &p, const State &s, Room &room, long g, long e, double y, double a) {
+    const long at = g * p.E + e;
+    const double before = s.noise[at], *mu = room.mu + at * p.K;
+    if (!p.classify) {
+      const double gap = (y - mu[0]) / s.unit[g];
+      return (1 - a) * before + a * (gap * gap) / (1 + room.q[at]);
+    }
+    const double v = variance(s, g, p, e, room.q[at]);
+    chances(mu, v, p.K, room.chance);
+    double mean = 0;
+    for (long k = 0; k < p.K; ++k) mean += room.chance[k] * mu[k];
+    const double slope = (mu[static_cast<long>(y)] - mean) / v;
+    const double after = before * exp(-a * (slope > 2 ? 2 : slope < -2 ? -2 : slope));
+    return after < COLDEST ? COLDEST : after > HOTTEST ? HOTTEST : after;
+  }
+
   static void take_in(const Problem &p, State &s, Room &room, long g, double y, double weight, double r) {
     const long d = p.V.d;
     double answer;
@@ -393,19 +481,13 @@ struct GraphMklRound {
       if (s.unit[g] > 0) {
         s.heard[at] += 1;
         const double a = greater(1 - p.memory, 1 / (static_cast<double>(s.heard[at]) + 1));
-        double square = 0;
-        for (long k = 0; k < p.K; ++k) {
-          answer = p.classify ? (static_cast<long>(y) == k ? 1 : 0) : y;
-          const double gap = (answer - room.mu[at * p.K + k]) / s.unit[g];
-          square += gap * gap;
-        }
-        s.noise[at] = (1 - a) * s.noise[at] + a * (square / static_cast<double>(p.K)) / (1 + room.q[at]);
+        s.noise[at] = noise_after(p, s, room, g, e, y, a);
       }
       for (long k = 0; k < p.K; ++k) {
         answer = p.classify ? (static_cast<long>(y) == k ? 1 : 0) : y;
         room.target[k] = (answer - s.shift[g * p.K + k]) / unit_of(s, g);
       }
-      const long slot = (g * (p.V.N + 1) + i) * room.widest;
+      const long slot = (g * (p.V.N + 1) + (i < p.V.N ? i : p.V.N)) * room.widest;
       improve(p, s, room, g, e, room.z + slot, room.phi + slot, room.q[at], room.target, weight);
     });
     if (s.age[g] < KEPT) {
@@ -414,6 +496,9 @@ struct GraphMklRound {
       for (long k = 0; k < p.K; ++k)
         s.answers[(g * KEPT + s.age[g]) * p.K + k] = p.classify ? (static_cast<long>(y) == k ? 1 : 0) : y;
     }
+    for (long k = 0; k < p.K; ++k) room.target[k] = p.classify ? (static_cast<long>(y) == k ? 1 : 0) : y;
+    scaled(p, s, g, room.x, room.xs);
+    remember(p, s, g, room.xs, room.target, s.age[g]);
     s.age[g] += 1;
     if (is_refit(s.age[g])) {
       refit(p, s, room, g);
@@ -444,7 +529,7 @@ struct GraphMklRound {
     long near = 0, asleep = p.E - (p.active - 1);
     for (long j = 0; j < p.active - 1; ++j) {
       const long i = rank[j] / p.B, b = rank[j] % p.B;
-      if (i == p.V.N) continue;
+      if (i >= p.V.N) continue;
       for (int l = p.graph.out_start[i]; l < p.graph.out_start[i + 1]; ++l) {
         uint8_t &m = mark[p.graph.out_list[l] * p.B + b];
         if (m == 1) m = 3, ++near;

@@ -160,7 +160,9 @@ struct GraphMkl {
     bool classify;
     long K, B;            // outputs; learners per kernel
     const double *steps;  // [B - 1]
-    double ridge;
+    long M;               // experts that remember
+    const double *widths;
+    const double *ridges;  // [N + 1]
     int64_t active, warm_up;
     double discount, memory;
     int64_t trial;
@@ -173,7 +175,7 @@ struct GraphMkl {
     double *theta_lin;  // [2][K][stride_lin]
     double *evidence, *noise;
     int64_t *heard, *rank, *explorer;
-    double *mean, *scale, *shift, *unit, *rows, *answers, *worth;
+    double *mean, *scale, *shift, *unit, *rows, *answers, *worth, *window, *recalled;
     int64_t *age;
     double *trust, *trend, *reach;
     int64_t incumbent, t;

@@ -54,8 +54,9 @@ def decode_parameters(body: Any) -> dict[str, Any]:
     parameters = dict(body)
     if isinstance(parameters.get("kernels"), list):
         parameters["kernels"] = decode_kernels(parameters["kernels"])
-    if "steps" in parameters:
-        parameters["steps"] = tuple(parameters["steps"])
+    for name in ("steps", "widths"):
+        if name in parameters:
+            parameters[name] = tuple(parameters[name])
     return parameters
 
 

@@ -27,7 +27,7 @@ def half_width(reach: Vector, coverage: float) -> float:
 def graph_settings(model: Any, loss: LossName) -> GraphSettings:
     """The settings of an estimator; what it leaves open depends on the task."""
     given = {f.name: getattr(model, f.name) for f in dataclasses.fields(GraphSettings) if hasattr(model, f.name)}
-    usual = {"discount": 0.1, "memory": 0.97} if loss == "squared" else {"discount": 0.02, "memory": 0.99}
+    usual = {"discount": 0.1, "memory": 0.97} if loss == "squared" else {"discount": 0.02, "memory": 0.97}
     return GraphSettings(**(given | {name: value for name, value in usual.items() if given[name] is None}))
 
 
@@ -39,7 +39,8 @@ def kernel_weights(core: Core) -> Vector:
     speaks = graph_mkl.speaking(online.problem, state, state.incumbent)
     weight = np.zeros(len(speaks))
     weight[speaks] = normalised(state.evidence[state.incumbent][speaks])
-    out: Vector = weight[:-1].reshape(len(online.problem.V), -1).sum(axis=1)
+    N = len(online.problem.V)
+    out: Vector = weight[: N * (1 + len(online.problem.steps))].reshape(N, -1).sum(axis=1)
     return out
 
 

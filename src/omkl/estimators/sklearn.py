@@ -441,7 +441,8 @@ class GraphMKL(Door):
         n_features: int = 50,
         out_degree: int = 3,
         steps: tuple[float, ...] = (1.0, 0.25),
-        ridge: float = 1e-2,
+        widths: tuple[float, ...] = (0.03, 0.1, 0.3),
+        ridge: float = 3e-3,
         evaluate: str | int = "quarter",
         warm_up: int = 512,
         discount: float | None = None,
@@ -453,6 +454,7 @@ class GraphMKL(Door):
         self.n_features = n_features
         self.out_degree = out_degree
         self.steps = steps
+        self.widths = widths
         self.ridge = ridge
         self.evaluate = evaluate
         self.warm_up = warm_up
@@ -466,7 +468,7 @@ class GraphMKL(Door):
 
     @property
     def kernel_weights_(self) -> Vector:
-        """Weight of every kernel in the mixture, (N,); what is left to 1 is the linear expert's."""
+        """Weight of every kernel in the mixture, (N,); what is left to 1 is with the experts of no kernel."""
         core = self._core()
         return kernel_weights(core)
 
@@ -502,14 +504,16 @@ class GraphMKLRegressor(GraphMKL, Regressing):
         Neighbours of a leading kernel from which explorers come, itself among them.
     steps : tuple of float, default=(1.0, 0.25)
         Step lengths of the gradient experts on every kernel, beside its least squares.
-    ridge : float, default=1e-2
+    widths : tuple of float, default=(0.03, 0.1, 0.3)
+        Length scales of the experts that average the last 1024 answers.
+    ridge : float, default=3e-3
     evaluate : {"quarter", "all"} or int, default="quarter"
         Experts evaluated for a row after the warm-up.
     warm_up : int, default=512
         Rows for which all experts are evaluated.
     discount, memory : float, default=None
         Share of the evidence forgotten, and of the noise estimate kept, with every row;
-        0.1 and 0.97 for numbers, 0.02 and 0.99 for labels.
+        0.1 and 0.97 for numbers, 0.02 and 0.97 for labels.
     adapt : bool, default=True
         Start a second set of experts when the error rises, and keep the better one.
     random_state : int, RandomState or None, default=None

@@ -4,7 +4,8 @@ Not in the paper. It keeps the paper's idea, a dictionary of kernels and a simil
 decides who is evaluated, and gives each kernel learners worth having:
 
 *Experts.* On the features of each kernel one recursive least squares and a few normalised
-gradient steps; on the inputs themselves one least squares. Each predicts with a variance; its
+gradient steps; on the inputs themselves one least squares; and a few that remember: averages of
+the last answers, weighed by an exact Gaussian around the new row. Each predicts with a variance; its
 evidence is the discounted log-likelihood of its predictions against that of the mixture, and the
 mixture weighs experts by their evidence. For labels the target is a row of zeros with a one, and
 a Gaussian around each such row gives the chances.
@@ -35,6 +36,7 @@ from omkl.rounds.weights import normalised
 
 Task = Literal["regression", "classification"]
 
+WINDOW = 1024  # rows remembered
 KEPT = 256  # rows kept for making the experts anew
 REFITS = (1, 2, 3, 4, 5, 6, 7, 8, 16, 32, 64, 128, 256)
 CLIP = 5.0  # standard deviations
@@ -43,6 +45,7 @@ LISTEN = 16  # rounds before a challenger speaks
 LEVELS = np.array([0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99])  # coverages that `reach` is tracked for
 GAIN = 0.05  # of the tracking
 LARGEST = 1e90  # inputs and targets beyond it are taken as this much: their squares and sums stay finite
+TEMPERATURES = (1e-2, 1e2)  # least and most
 LEAST_VARIANCE = 1e-12  # in units of the target's variance
 FAST, SLOW, RISE = 50, 500, 2.0  # change: mean error over about 50 rounds against that over about 500
 
@@ -53,8 +56,9 @@ class Problem(NamedTuple):
     task: Task
     K: int  # outputs: 1, or one for each label
     steps: tuple[float, ...] = (1.0, 0.25)  # of the normalised gradient experts
-    ridge: float = 1e-2
-    active: int = 8  # experts evaluated after the warm-up, the explorer among them
+    widths: tuple[float, ...] = (0.03, 0.1, 0.3)  # length scales of the experts that remember
+    ridges: tuple[float, ...] = ()  # N + 1: of every kernel's least squares, and of the linear one
+    active: int = 9  # experts evaluated after the warm-up, the explorer among them
     warm_up: int = 512
     discount: float = 0.1  # of the evidence, per round
     memory: float = 0.97  # of the noise estimate, per round
@@ -68,7 +72,7 @@ class State(NamedTuple):
     theta: Tensor  # (2, N, B, K, n)   B = 1 + steps
     R_lin: Tensor  # (2, d + 1, d + 1)
     theta_lin: Tensor  # (2, K, d + 1)
-    evidence: Matrix  # (2, E)         E = N B + 1; expert i B + b is learner b of kernel i, the last is linear
+    evidence: Matrix  # (2, E)         E experts: learner b of kernel i is i B + b, then the linear one, then those that remember
     noise: Matrix  # (2, E)            variance of its errors, in units
     heard: Index  # (2, E)             rounds it was evaluated
     rank: Index  # (2, E)              experts, the best first
@@ -80,6 +84,8 @@ class State(NamedTuple):
     rows: Tensor  # (2, KEPT, d)
     answers: Tensor  # (2, KEPT, K)
     worth: Matrix  # (2, KEPT)         weights of the rows kept
+    window: Tensor  # (2, d, WINDOW)   the last rows, scaled, one a column; the row of round t in t mod WINDOW
+    recalled: Tensor  # (2, K, WINDOW) their answers
     age: Index  # (2,)                 rounds behind a set; -1: an empty slot
     trust: Vector  # (2,)              discounted weight of the incumbent and of the challenger
     trend: Vector  # (3,)              fast and slow mean of the error, rounds behind them
@@ -103,7 +109,7 @@ def copied(state: State) -> State:
 
 
 def experts(problem: Problem) -> int:
-    return len(problem.V) * (1 + len(problem.steps)) + 1
+    return len(problem.V) * (1 + len(problem.steps)) + 1 + len(problem.widths)
 
 
 def init(problem: Problem, r: Vector) -> State:
@@ -115,7 +121,8 @@ def init(problem: Problem, r: Vector) -> State:
         evidence=np.zeros((2, E)), noise=np.ones((2, E)), heard=np.zeros((2, E), np.intp),
         rank=np.tile(np.arange(E), (2, 1)), explorer=np.zeros(2, np.intp),
         mean=np.zeros((2, d)), scale=np.zeros((2, d)), shift=np.zeros((2, K)), unit=np.zeros(2),
-        rows=np.zeros((2, KEPT, d)), answers=np.zeros((2, KEPT, K)), worth=np.zeros((2, KEPT)), age=np.array([-1, -1]),
+        rows=np.zeros((2, KEPT, d)), answers=np.zeros((2, KEPT, K)), worth=np.zeros((2, KEPT)),
+        window=np.zeros((2, d, WINDOW)), recalled=np.zeros((2, K, WINDOW)), age=np.array([-1, -1]),
         trust=np.zeros(2), trend=np.zeros(3), reach=np.array([0.67, 0.84, 1.04, 1.28, 1.64, 1.96, 2.58]),
         incumbent=0, t=0,
     )  # fmt: skip
@@ -150,9 +157,11 @@ def widen(problem: Problem, state: State) -> State:
         shift=np.pad(s.shift, ((0, 0), (0, more_K))),
         rows=np.pad(s.rows, ((0, 0), (0, 0), (0, more_d)), constant_values=np.nan),
         answers=np.pad(s.answers, ((0, 0), (0, 0), (0, more_K))),
+        window=np.pad(s.window, ((0, 0), (0, more_d), (0, 0))),
+        recalled=np.pad(s.recalled, ((0, 0), (0, more_K), (0, 0))),
     )
     for k in range(d + 1 - more_d, d + 1):
-        s.R_lin[:, k, k] = 1 / np.sqrt(problem.ridge)
+        s.R_lin[:, k, k] = 1 / np.sqrt(problem.ridges[-1])
     other = 1 - s.incumbent
     if more_d and problem.trial and s.age[other] < 0 and s.age[s.incumbent] > KEPT:
         be_born(problem, s, other)
@@ -162,7 +171,8 @@ def widen(problem: Problem, state: State) -> State:
 
 def forget(problem: Problem, s: State, g: int) -> None:
     """The coefficients of slot g as before the first row."""
-    s.R[g], s.R_lin[g] = (np.eye(len(a)) / np.sqrt(problem.ridge) for a in (s.R[g, 0], s.R_lin[g]))
+    for R, ridge in zip((*s.R[g], s.R_lin[g]), problem.ridges, strict=True):
+        R[...] = np.eye(len(R)) / np.sqrt(ridge)
     s.theta[g], s.theta_lin[g] = 0, 0
 
 
@@ -211,12 +221,29 @@ def listen(problem: Problem, s: State, g: int, x: Vector) -> dict[int, Voice]:
     voices = {}
     for e in np.flatnonzero(awake(problem, s, g)):
         i, b = divmod(int(e), B)
+        if e > len(problem.V) * B:
+            voices[int(e)] = recall(s, g, xs, problem.widths[int(e) - len(problem.V) * B - 1])
+            continue
         linear = i == len(problem.V)
         z = np.append(1.0, xs) if linear else features(problem.V[i], xs).ravel()
         theta, R = (s.theta_lin[g], s.R_lin[g]) if linear else (s.theta[g, i, b], s.R[g, i])
         phi = R @ z if b == 0 else np.zeros(0)
         voices[int(e)] = Voice(z, s.shift[g] + unit * (theta @ z), float(phi @ phi), phi)
     return voices
+
+
+def recall(s: State, g: int, xs: Vector, width: float) -> Voice:
+    """An average of the answers remembered, weighed by a Gaussian of this width; q is one over their number."""
+    n = min(int(s.age[g]), WINDOW)
+    if n == 0:
+        return Voice(np.zeros(0), np.zeros(s.shift.shape[1]), 1.0, np.zeros(0))
+    square = ((s.window[g, :, :n] - xs[:, None]) ** 2).sum(axis=0)
+    w = normalised(-square / (2 * width**2))
+    return Voice(np.zeros(0), s.recalled[g, :, :n] @ w, float(w @ w), np.zeros(0))
+
+
+def remember(s: State, g: int, xs: Vector, Y: Vector, place: int) -> None:
+    s.window[g, :, place % WINDOW], s.recalled[g, :, place % WINDOW] = xs, Y
 
 
 def variance(s: State, g: int, e: int, q: float) -> float:
@@ -269,6 +296,8 @@ def log_likelihood(problem: Problem, mu: Vector, v: float, y: float) -> float:
 
 def improve(problem: Problem, s: State, g: int, e: int, voice: Voice, target: Vector, weight: float) -> None:
     """One expert's coefficients after one answer; a weight counts the row so many times."""
+    if len(voice.z) == 0:
+        return  # what remembers has no coefficients
     z, phi = voice.z, np.sqrt(weight) * voice.phi
     i, b = divmod(e, 1 + len(problem.steps))
     theta = s.theta_lin[g] if i == len(problem.V) else s.theta[g, i, b]
@@ -305,7 +334,8 @@ def refit(problem: Problem, s: State, g: int) -> None:
             s.unit[g] = unit
     forget(problem, s, g)
     everyone = s._replace(age=np.where(np.arange(2) == g, 0, -1))  # all are awake
-    for x, y, weight in zip(X, Y, s.worth[g, :n], strict=True):
+    for k, (x, y, weight) in enumerate(zip(X, Y, s.worth[g, :n], strict=True)):
+        remember(s, g, scaled(s, g, x), y, k)
         target = (y - s.shift[g]) / (s.unit[g] or 1.0)
         for e, voice in listen(problem, everyone, g, x).items():
             improve(problem, s, g, e, voice, target, weight)
@@ -333,11 +363,11 @@ def take_in(
         if s.unit[g]:
             s.heard[g, e] += 1
             a = max(1 - problem.memory, 1 / (s.heard[g, e] + 1))
-            gap = (Y - voice.mu) / s.unit[g]
-            s.noise[g, e] = (1 - a) * s.noise[g, e] + a * np.mean(gap**2) / (1 + voice.q)
+            s.noise[g, e] = noise_after(problem, s, g, e, voice, y, a)
         improve(problem, s, g, e, voice, (Y - s.shift[g]) / (s.unit[g] or 1.0), weight)
     if s.age[g] < KEPT:
         s.rows[g, s.age[g]], s.answers[g, s.age[g]], s.worth[g, s.age[g]] = x, Y, weight
+    remember(s, g, scaled(s, g, x), Y, int(s.age[g]))
     s.age[g] += 1
     if s.age[g] in REFITS:
         refit(problem, s, g)
@@ -347,6 +377,21 @@ def take_in(
         if (s.age[g] - problem.warm_up) % RANK_EVERY == 0:
             s.rank[g] = np.argsort(-s.evidence[g], kind="stable")
         s.explorer[g] = explore(problem, s.rank[g], r)
+
+
+def noise_after(problem: Problem, s: State, g: int, e: int, voice: Voice, y: float, a: float) -> float:
+    """The noise of an expert after one more answer, which moves it by a share a.
+
+    For numbers the mean squared error. For labels the temperature of the chances: a step up the
+    gradient of their log-likelihood, since squared errors would make them far too sure.
+    """
+    before = float(s.noise[g, e])
+    if problem.task == "regression":
+        gap = (y - float(voice.mu[0])) / float(s.unit[g])
+        return (1 - a) * before + a * gap**2 / (1 + voice.q)
+    v = variance(s, g, e, voice.q)
+    slope = (voice.mu[int(y)] - chances(voice.mu, v) @ voice.mu) / v
+    return float(np.clip(before * np.exp(-a * np.clip(slope, -2, 2)), *TEMPERATURES))
 
 
 def explore(problem: Problem, rank: Index, r: float) -> int:
