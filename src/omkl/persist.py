@@ -326,8 +326,8 @@ def check_graph_state(problem: Any, s: Any) -> None:
         "evidence": (2, E), "noise": (2, E), "heard": (2, E), "rank": (2, E), "explorer": (2,),
         "mean": (2, d), "scale": (2, d), "shift": (2, K), "unit": (2,), "rows": (2, graph_mkl.KEPT, d),
         "answers": (2, graph_mkl.KEPT, K), "worth": (2, graph_mkl.KEPT),
-        "window": (2, d, graph_mkl.WINDOW), "recalled": (2, K, graph_mkl.WINDOW), "age": (2,), "trust": (2,), "trend": (3,),
-        "reach": (len(graph_mkl.LEVELS),),
+        "window": (2, d, graph_mkl.WINDOW), "recalled": (2, K, graph_mkl.WINDOW),
+        "age": (2,), "trust": (2,), "trend": (3,), "reach": (len(graph_mkl.LEVELS),),
     }  # fmt: skip
     for name, shape in shapes.items():
         wanted = np.int64 if name in ("heard", "rank", "explorer", "age") else np.float64

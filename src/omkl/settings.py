@@ -168,7 +168,7 @@ class GraphSettings:
     n_features
         Random features per kernel, D.
     out_degree
-        Kernels that an explorer may come from when a kernel leads, itself among them.
+        Kernels so near to a leading one that no explorer is sent there, itself among them.
     delta_dimension
         Dimension in which the similarity (7) is taken: None for that of the data, or 1.
     steps

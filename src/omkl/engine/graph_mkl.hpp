@@ -522,7 +522,7 @@ struct GraphMklRound {
     }
   }
 
-  // `mark`: 1 asleep, 3 and a neighbour of a leader.
+  // `mark`: 1 asleep, 3 asleep and a neighbour of a leader.
   static int64_t explore(const Problem &p, const int64_t *rank, uint8_t *mark, double r) {
     for (long e = 0; e < p.E; ++e) mark[e] = 1;
     for (long j = 0; j < p.active - 1; ++j) mark[rank[j]] = 0;
@@ -535,13 +535,12 @@ struct GraphMklRound {
         if (m == 1) m = 3, ++near;
       }
     }
-    const bool by_graph = r < 0.5 && near > 0;
-    const long count = by_graph ? near : asleep;
-    const double part = 2 * r - (r < 0.5 ? 0 : 1);
-    long pick = static_cast<long>(part * static_cast<double>(count));
+    const bool any_far = near < asleep;
+    const long count = any_far ? asleep - near : asleep;
+    long pick = static_cast<long>(r * static_cast<double>(count));
     if (pick > count - 1) pick = count - 1;
     for (long e = 0; e < p.E; ++e)
-      if (mark[e] & (by_graph ? 2 : 1) && pick-- == 0) return e;
+      if ((any_far ? mark[e] == 1 : mark[e] != 0) && pick-- == 0) return e;
     return 0;
   }
 

@@ -474,7 +474,7 @@ class GraphMKL(Door):
 
     @property
     def graph_(self) -> Mask:
-        """(N, N): entry (i, j) is true when kernel j may be explored because kernel i leads."""
+        """(N, N): entry (i, j) is true when kernel j is not explored while kernel i leads."""
         A: Mask = self._core().online.problem.graph.A.copy()
         return A
 
@@ -501,7 +501,7 @@ class GraphMKLRegressor(GraphMKL, Regressing):
     n_features : int, default=50
         Random features per kernel.
     out_degree : int, default=3
-        Neighbours of a leading kernel from which explorers come, itself among them.
+        Kernels so near to a leading one that no explorer is sent there, itself among them.
     steps : tuple of float, default=(1.0, 0.25)
         Step lengths of the gradient experts on every kernel, beside its least squares.
     widths : tuple of float, default=(0.03, 0.1, 0.3)

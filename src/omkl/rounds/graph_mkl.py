@@ -11,8 +11,8 @@ mixture weighs experts by their evidence. For labels the target is a row of zero
 a Gaussian around each such row gives the chances.
 
 *Who is evaluated.* All experts for the first rounds (`warm_up`); then the leaders, ranked anew
-now and then, and one explorer, half of the time a sleeping neighbour in the graph of a leader.
-An explorer learns and gathers evidence, and does not speak until it leads.
+now and then, and one explorer, sent by the graph where no leader's neighbour is. An explorer
+learns and gathers evidence, and does not speak until it leads.
 
 *Scaling.* Raw units in. The first rows are kept, and the experts are made anew from them with
 what is known of the scale after 1, 2, ..., 8, 16, ..., 256 rows.
@@ -72,7 +72,7 @@ class State(NamedTuple):
     theta: Tensor  # (2, N, B, K, n)   B = 1 + steps
     R_lin: Tensor  # (2, d + 1, d + 1)
     theta_lin: Tensor  # (2, K, d + 1)
-    evidence: Matrix  # (2, E)         E experts: learner b of kernel i is i B + b, then the linear one, then those that remember
+    evidence: Matrix  # (2, E)         learner b of kernel i is expert i B + b; then the linear one, then memories
     noise: Matrix  # (2, E)            variance of its errors, in units
     heard: Index  # (2, E)             rounds it was evaluated
     rank: Index  # (2, E)              experts, the best first
@@ -395,13 +395,12 @@ def noise_after(problem: Problem, s: State, g: int, e: int, voice: Voice, y: flo
 
 
 def explore(problem: Problem, rank: Index, r: float) -> int:
-    """A sleeping expert: for r < 1/2 one whose kernel is a neighbour of a leader's, on the same learner."""
+    """A sleeping expert, where there is one far from all leaders: a neighbour of one has little new to tell."""
     B, N = 1 + len(problem.steps), len(problem.V)
     leaders, asleep = rank[: problem.active - 1], np.sort(rank[problem.active - 1 :])
     near = {int(j) * B + int(e) % B for e in leaders if e < N * B for j in np.flatnonzero(problem.graph.A[int(e) // B])}
-    neighbours = [e for e in asleep if int(e) in near]
-    among = neighbours if r < 0.5 and neighbours else list(asleep)
-    return int(among[min(int(2 * r % 1 * len(among)), len(among) - 1)])
+    among = [e for e in asleep if int(e) not in near] or list(asleep)
+    return int(among[min(int(r * len(among)), len(among) - 1)])
 
 
 def watch(problem: Problem, s: State, error: float, weights: list[Vector]) -> int:

@@ -1,0 +1,262 @@
+"""GraphMKL: rounds against engine, laws of its parts, and what it promises its users."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import omkl
+import omkl.river
+from omkl import engine
+from omkl.rounds import graph_mkl
+from omkl.rounds.graph_mkl import KEPT, LEVELS, WINDOW
+
+
+def small(**changes):
+    given = {"kernels": [omkl.Gaussian(0.2), omkl.Gaussian(1.0), omkl.Matern(2.0)], "n_features": 6, "out_degree": 2}
+    return omkl.GraphSettings(**{**given, "warm_up": 60, "evaluate": 4, **changes})
+
+
+def stream(rows, d=3, seed=0, change=None):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(rows, d)) * 5 + 40
+    y = 100 * np.sin(X[:, 0] / 3) + 3 * X[:, 1] + rng.normal(size=rows)
+    if change is not None:
+        y[change:] = 80 * np.cos(X[change:, 1] / 2) - 5 * X[change:, 2]
+    return X, y
+
+
+@pytest.mark.parametrize("isa", engine.supported())
+@pytest.mark.parametrize("task", ["regression", "classification"])
+def test_engine_and_rounds_agree_over_a_stream_with_a_change(task, isa):
+    X, y = stream(900, change=500)
+    if task == "classification":
+        y = np.digitize(y, [50, 150]).astype(float)
+    s = small(task=task, outputs=1 if task == "regression" else 3)
+    fast = omkl.Online.make("graph-mkl", s, d=3, seed=1, isa=isa)
+    slow = omkl.Online.make("graph-mkl", s, d=3, seed=1, backend="rounds")
+    a, b = fast.run(X, y), slow.run(X, y)
+    np.testing.assert_allclose(a, b, rtol=1e-10, atol=1e-11 * np.abs(b).max())
+    assert fast.evaluations == slow.evaluations
+    one, other = fast.state, slow.state
+    for name in ("rank", "explorer", "age", "heard"):
+        np.testing.assert_array_equal(getattr(one, name), getattr(other, name), err_msg=name)
+    assert one.incumbent == other.incumbent
+
+
+@settings(max_examples=25)
+@given(st.integers(1, 4), st.integers(1, 20), st.integers(1, 4), st.integers(1, 3), st.data())
+def test_one_round_from_a_shared_state_agrees(N, D, d, K, data):
+    rng = np.random.default_rng(data.draw(st.integers(0, 2**32 - 1)))
+    task = "regression" if K == 1 else "classification"
+    s = omkl.GraphSettings(
+        kernels=[omkl.Gaussian(float(scale)) for scale in np.geomspace(0.1, 10, N)], n_features=D, out_degree=1,
+        warm_up=20, evaluate=2, task=task, outputs=K,
+    )  # fmt: skip
+    rows = data.draw(st.integers(1, 40))
+    X = rng.normal(size=(rows + 1, d)) * 10 ** rng.uniform(-3, 3, d)
+    y = rng.normal(size=rows + 1) if K == 1 else rng.integers(K, size=rows + 1).astype(float)
+    weight = rng.exponential(size=rows + 1)
+    slow = omkl.Online.make("graph-mkl", s, d=d, seed=2, backend="rounds")
+    slow.run(X[:rows], y[:rows], weight[:rows])
+    fast = omkl.Online("graph-mkl", slow.problem, checkpoint=slow.checkpoint())
+    a, b = fast.run(X[rows:], y[rows:], weight[rows:]), slow.run(X[rows:], y[rows:], weight[rows:])
+    np.testing.assert_allclose(a, b, rtol=1e-10, atol=1e-10 * max(1, np.abs(b).max()))
+    for name, array in slow.state._asdict().items():
+        np.testing.assert_allclose(getattr(fast.state, name), array, rtol=1e-7, atol=1e-9, err_msg=name)
+
+
+def test_the_triangular_root_is_that_of_the_least_squares_solution():
+    """After n rows R' R = (ridge I + Z' Z)^-1 and theta is the ridge regression."""
+    rng = np.random.default_rng(0)
+    Z, t, ridge = rng.normal(size=(40, 7)), rng.normal(size=40), 0.3
+    R, theta = np.eye(7) / np.sqrt(ridge), np.zeros(7)
+    for z, target in zip(Z, t, strict=True):
+        phi = R @ z
+        theta = theta + R.T @ phi / (1 + phi @ phi) * (target - theta @ z)
+        R = graph_mkl.downdate(phi) @ R
+        assert np.allclose(R, np.tril(R))
+    P = np.linalg.inv(ridge * np.eye(7) + Z.T @ Z)
+    np.testing.assert_allclose(R.T @ R, P, rtol=1e-10)
+    np.testing.assert_allclose(theta, P @ Z.T @ t, rtol=1e-10)
+
+
+@given(st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=9))
+def test_a_downdate_is_the_root_of_what_it_takes_away(phi):
+    phi = np.array(phi)
+    T = graph_mkl.downdate(phi)
+    wanted = np.eye(len(phi)) - np.outer(phi, phi) / (1 + phi @ phi)
+    np.testing.assert_allclose(T.T @ T, wanted, atol=1e-9)
+    assert (np.diagonal(T) > 0).all()
+
+
+def test_only_a_quarter_is_evaluated_after_the_warm_up():
+    X, y = stream(900)
+    online = omkl.Online.make("graph-mkl", omkl.GraphSettings(adapt=False), d=3, seed=0)
+    online.run(X[:600], y[:600])
+    before = online.evaluations
+    online.run(X[600:], y[600:])
+    assert (online.evaluations - before) / 300 == 9
+    assert omkl.GraphSettings().experts >= 4 * 9
+
+
+def test_explorers_sleep_and_are_no_neighbours_of_leaders():
+    problem = small(evaluate=3).problem("graph-mkl", d=2)
+    B, E = 3, graph_mkl.experts(problem)
+    for seed in range(20):
+        rank = np.random.default_rng(seed).permutation(E)
+        leaders = set(rank[: problem.active - 1].tolist())
+        near = {j * B + e % B for e in leaders if e < 9 for j in np.flatnonzero(problem.graph.A[e // B])}
+        sent = {graph_mkl.explore(problem, rank, r) for r in np.linspace(0, 0.999, 500)}
+        assert sent == set(range(E)) - leaders - near
+
+
+def test_explorers_are_neighbours_where_there_is_nobody_else():
+    problem = small(widths=(), steps=(), out_degree=3, evaluate=3).problem("graph-mkl", d=2)
+    rank = np.array([0, 3, 1, 2])
+    assert {graph_mkl.explore(problem, rank, r) for r in np.linspace(0, 0.999, 50)} == {1, 2}
+
+
+def test_predicting_changes_nothing_and_says_what_the_round_will_say():
+    X, y = stream(700)
+    online = omkl.Online.make("graph-mkl", small(), d=3, seed=0)
+    online.run(X[:650], y[:650])
+    for k in range(650, 700):
+        asked = online.predict(X[k])
+        np.testing.assert_array_equal(asked, online.predict(X[k]))
+        np.testing.assert_array_equal(asked, online.run(X[k : k + 1], y[k : k + 1])[0])
+
+
+def test_a_run_in_parts_is_the_run():
+    X, y = stream(800, change=400)
+    whole = omkl.Online.make("graph-mkl", small(), d=3, seed=0).run(X, y)
+    parts = omkl.Online.make("graph-mkl", small(), d=3, seed=0)
+    np.testing.assert_array_equal(
+        np.concatenate([parts.run(X[a : a + 37], y[a : a + 37]) for a in range(0, 800, 37)]), whole
+    )
+
+
+def test_a_row_of_weight_two_counts_as_two_rows_for_least_squares():
+    rng = np.random.default_rng(0)
+    problem = small(steps=(), widths=()).problem("graph-mkl", d=2)
+    voice = graph_mkl.Voice(z := rng.normal(size=12), np.zeros(1), 0.0, np.zeros(0))
+    once, twice = graph_mkl.init(problem, np.zeros(2)), graph_mkl.init(problem, np.zeros(2))
+    for state, weights in ((once, [2.0]), (twice, [1.0, 1.0])):
+        for w in weights:
+            told = voice._replace(phi=state.R[0, 0] @ z)
+            graph_mkl.improve(problem, state, 0, 0, told, np.array([1.5]), w)
+    np.testing.assert_allclose(once.theta[0, 0], twice.theta[0, 0], rtol=1e-12)
+    np.testing.assert_allclose(once.R[0, 0].T @ once.R[0, 0], twice.R[0, 0].T @ twice.R[0, 0], rtol=1e-9, atol=1e-12)
+
+
+def test_units_do_not_matter():
+    X, y = stream(700)
+    plain = omkl.GraphMKLRegressor(random_state=0).predict_then_learn(X, y)
+    moved = omkl.GraphMKLRegressor(random_state=0).predict_then_learn(X * 1e6 + 1e7, y * 1e-9 + 3e-9)
+    np.testing.assert_allclose((moved[1:] - 3e-9) * 1e9, plain[1:], rtol=1e-4, atol=1e-4 * np.std(y))
+
+
+def test_a_change_is_noticed_and_followed():
+    X, y = stream(6000, change=3000)
+    adapting = omkl.GraphMKLRegressor(random_state=0).predict_then_learn(X, y)
+    stubborn = omkl.GraphMKLRegressor(random_state=0, adapt=False).predict_then_learn(X, y)
+    after = slice(3500, 6000)
+    assert np.mean((adapting - y)[after] ** 2) < 0.7 * np.mean((stubborn - y)[after] ** 2)
+    assert np.mean((adapting - y)[after] ** 2) < 0.2 * np.var(y[after])
+
+
+def test_there_is_no_second_set_of_experts_without_a_change():
+    X, y = stream(4000)
+    model = omkl.GraphMKLRegressor(random_state=0).fit(X, y)
+    assert model.core_.online.peek("incumbent") == 0
+    assert model.core_.online.peek("age")[0] == 4000
+
+
+@pytest.mark.parametrize("coverage", [0.5, 0.8, 0.9, 0.95])
+def test_intervals_hold_what_they_promise(coverage):
+    X, y = stream(5000, change=2500)
+    said = omkl.GraphMKLRegressor(random_state=0).predict_interval_then_learn(X, y, coverage)
+    inside = (said[:, 1] <= y) & (y <= said[:, 2])
+    assert abs(inside[100:].mean() - coverage) < 0.03
+    assert abs(inside[2700:3200].mean() - coverage) < 0.07
+
+
+def test_prequential_intervals_are_those_that_predict_interval_gives():
+    X, y = stream(400)
+    model = omkl.GraphMKLRegressor(random_state=0)
+    model.predict_interval_then_learn(X[:300], y[:300])
+    for k in range(300, 330):
+        asked = model.predict_interval(X[k : k + 1])[0]
+        said = model.predict_interval_then_learn(X[k : k + 1], y[k : k + 1])[0]
+        np.testing.assert_allclose(said[1:], asked, rtol=1e-12)
+    mean, std = model.predict(X, return_std=True)
+    assert (std > 0).all()
+    np.testing.assert_array_equal(mean, model.predict(X))
+
+
+def test_coverage_between_0_and_1_is_asked_for():
+    X, y = stream(50)
+    with pytest.raises(ValueError, match=r"coverage must lie between 0 and 1, got 1\.5"):
+        omkl.GraphMKLRegressor(random_state=0).fit(X, y).predict_interval(X, coverage=1.5)
+
+
+@pytest.mark.parametrize("rows", [1_500, pytest.param(10_000_000, marks=pytest.mark.soak)])
+def test_least_squares_stay_definite_on_an_ill_conditioned_stream(rows):
+    """Rank-deficient, duplicated and constant features, and targets that are a combination of them."""
+    rng = np.random.default_rng(0)
+    online = omkl.Online.make("graph-mkl", omkl.GraphSettings(), d=6, seed=0)
+    start = None
+    for _ in range(max(1, rows // 100_000)):
+        base = rng.normal(size=(min(rows, 100_000), 2))
+        X = np.column_stack((base, base[:, 0], base @ [1, -1], np.full(len(base), 7.0), base[:, 1] * 1e6))
+        y = base @ [2.0, -3.0] + 1e-3 * rng.normal(size=len(base))
+        said = online.run(X, y)
+        assert np.isfinite(said).all()
+        start = start if start is not None else len(omkl.to_bytes(online))
+    state = online.state
+    for R in state.R[state.incumbent]:
+        assert (np.diagonal(R) > 0).all()
+        assert np.isfinite(R).all()
+    assert np.mean((said[-500:, 0] - y[-500:]) ** 2) < 1e-2
+    assert abs(len(omkl.to_bytes(online)) - start) < 1000
+
+
+def test_a_column_that_wakes_up_late_is_used():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(3000, 2))
+    X[:1000, 1] = 4.0
+    y = X[:, 0] + 5 * (X[:, 1] - 4.0)
+    said = omkl.GraphMKLRegressor(random_state=0, adapt=False).predict_then_learn(X, y)
+    assert np.mean((said - y)[2000:] ** 2) < 0.2 * np.var(y[2000:])
+
+
+def test_a_label_that_comes_late_is_learned():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(2000, 2))
+    y = np.where(X[:, 0] > 0, "right", "left")
+    y[1000:][np.abs(X[1000:, 1]) > 1] = "far"
+    model = omkl.GraphMKLClassifier(random_state=0)
+    said = model.predict_then_learn(X, y, classes=["far", "left", "right"])
+    assert np.mean(said[1500:] == y[1500:]) > 0.9
+    p = model.predict_proba(X)
+    np.testing.assert_allclose(p.sum(axis=1), 1, rtol=1e-9)
+
+
+def test_river_and_scikit_learn_say_the_same():
+    X, y = stream(700)
+    sklearn, river = omkl.GraphMKLRegressor(random_state=3), omkl.river.GraphMKLRegressor(seed=3)
+    chunk = sklearn.predict_then_learn(X, y)
+    for x, target, said in zip(X, y, chunk, strict=True):
+        row = {str(k): v for k, v in enumerate(x)}
+        assert river.predict_one(row) == said
+        river.learn_one(row, target)
+    dist = river.predict_one(row, with_dist=True)
+    mean, std = sklearn.predict(X[-1:], return_std=True)
+    assert (dist.mu, dist.sigma) == pytest.approx((mean[0], std[0]))
+
+
+def test_memory_and_levels_are_what_the_rounds_say():
+    state = omkl.Online.make("graph-mkl", omkl.GraphSettings(), d=2, seed=0).state
+    assert state.window.shape == (2, 2, WINDOW)
+    assert state.rows.shape == (2, KEPT, 2)
+    assert state.reach.shape == LEVELS.shape
