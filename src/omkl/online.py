@@ -24,6 +24,7 @@ ROUNDS: dict[str, Any] = {
     "graph-mkl": graph_mkl,
 }
 LARGEST_TARGET, LARGEST_WEIGHT = 1e100, 1e30  # whose squares and products are still finite
+AHEAD = 64  # rounds that single rows draw uniforms for at a time
 Backend = Literal["engine", "rounds"]
 
 
@@ -101,7 +102,7 @@ class Online:
         rounds = ROUNDS[self.learner]
         self.problem = problem
         self._draws: int = rounds.draws(problem)
-        self._r = np.empty(self._draws)
+        self._ahead, self._at = np.empty(0), 0
         self._d: int = problem.d if self.learner == "omkr" else problem.V.shape[1]
         self._labels: bool = hasattr(problem, "descent") and problem.descent.loss != "squared"
         self._classes: int | None = problem.K if getattr(problem, "task", None) == "classification" else None
@@ -142,7 +143,7 @@ class Online:
     def learn(self, x: ArrayLike, y: float, weight: float = 1.0) -> None:
         """Learn one sample. Input that cannot be learned is refused and changes nothing."""
         x = self._sample(x)
-        if not self._right(np.float64(y)):
+        if not -LARGEST_TARGET <= y <= LARGEST_TARGET or ((self._labels or self._classes) and not self._right(y)):
             raise ValueError(self._about_target(y, ""))
         if not 0 <= weight <= LARGEST_WEIGHT:
             raise ValueError(
@@ -179,12 +180,12 @@ class Online:
 
     def tell(self, x: Vector, y: float, weight: float = 1.0) -> None:
         with self._lock:
-            if self._draws:
-                self._rng.random(out=self._r)
-            heard = self._runner.learn(x, y, self._r, weight)
+            if self._at == len(self._ahead) and self._draws:
+                self._ahead, self._at = self._rng.random(AHEAD * self._draws), 0
+            heard = self._runner.learn(x, y, self._ahead[self._at : self._at + self._draws], weight)
             if heard < 0:
-                self._give_back(1)
                 raise self._diverged(x, 0)
+            self._at += self._draws
             self.evaluations += heard
             if self._budget is not None:
                 self._warn_if_full(1)
@@ -192,10 +193,11 @@ class Online:
     def tell_rows(self, X: Matrix, y: Vector, weight: Vector | None = None) -> Matrix:
         out = np.empty(len(X) * self.width)
         with self._lock:
+            self._give_back_ahead()
             done, heard = self._runner.run(X, y, self._rng.random(len(X) * self._draws), weight, out)
             self.evaluations += heard
             if done < len(X):
-                self._give_back(len(X) - done)
+                self._pcg.advance(-(len(X) - done) * self._draws)
                 raise self._diverged(X[done], done)
             if self._budget is not None:
                 self._warn_if_full(len(X))
@@ -222,6 +224,7 @@ class Online:
     def checkpoint(self) -> Checkpoint:
         """Everything needed to go on later as if nothing had happened."""
         with self._lock:
+            self._give_back_ahead()
             return Checkpoint(_copied(self._runner.state), copy.deepcopy(dict(self._pcg.state)), self.evaluations)
 
     def restore(self, checkpoint: Checkpoint) -> None:
@@ -232,6 +235,7 @@ class Online:
     def move_to(self, problem: Any) -> None:
         """Go on with the same state on another problem, for instance one with a feature more."""
         with self._lock:
+            self._give_back_ahead()
             state = _copied(self._runner.state)
             if hasattr(ROUNDS[self.learner], "widen"):
                 state = ROUNDS[self.learner].widen(problem, state)
@@ -323,9 +327,10 @@ class Online:
 
     # When things go wrong
 
-    def _give_back(self, rows: int) -> None:
-        """Uniforms drawn for rounds that did not happen."""
-        self._pcg.advance(-rows * self._draws)
+    def _give_back_ahead(self) -> None:
+        """Turn the Generator back to where the rounds are: single rows draw their uniforms ahead, in blocks."""
+        self._pcg.advance(self._at - len(self._ahead))
+        self._ahead, self._at = np.empty(0), 0
 
     def _diverged(self, x: Vector, row: int) -> DivergenceError:
         stabiliser = self.problem.descent.stabiliser if hasattr(self.problem, "descent") else None
@@ -367,7 +372,7 @@ class PlainRunner:
             return self._rounds.predict(self._problem, self.state, x)
 
     def predict_rows(self, X: Matrix, out: Vector) -> None:
-        for x, row in zip(X, out.reshape(len(X), -1), strict=True):
+        for x, row in zip(X, _rows_of(out, len(X)), strict=True):
             row[:] = self.predict(x)
 
     def learn(self, x: Vector, y: float, r: Vector, weight: float) -> int:
@@ -376,7 +381,7 @@ class PlainRunner:
 
     def run(self, X: Matrix, y: Vector, r: Vector, weight: Vector | None, out: Vector) -> tuple[int, int]:
         draws = len(r) // max(len(X), 1)
-        heard, rows = 0, out.reshape(len(X), -1) if len(X) else out
+        heard, rows = 0, _rows_of(out, len(X))
         for k, x in enumerate(X):
             w = 1.0 if weight is None else float(weight[k])
             info = self._step(x, float(y[k]), r[k * draws : (k + 1) * draws], w)
@@ -404,6 +409,10 @@ def pcg64(rng: np.random.Generator | int | None) -> np.random.PCG64:
             f"rng must be a seed or a Generator on PCG64, as numpy.random.default_rng makes it, got {rng!r}"
         )
     return bits
+
+
+def _rows_of(out: Vector, rows: int) -> Matrix:
+    return out.reshape(rows, len(out) // max(rows, 1))
 
 
 def _copied(state: Any) -> Any:

@@ -7,6 +7,8 @@ about 1, whatever d, which is what the dictionaries of length scales are made fo
 column is 0. A prediction is mapped back by the statistics of the targets before it.
 """
 
+from typing import Any
+
 import numpy as np
 
 from omkl.arrays import Matrix, Vector
@@ -60,8 +62,12 @@ class InputScaler(Running):
         _native.standardise_each(self.stats, self._spare, X, out)
         return out
 
-    def try_row(self, x: Vector, out: Vector) -> None:
-        _native.standardise_row(self.stats, self._spare, x, out)
+    def try_dict(self, x: dict[Any, Any], names: tuple[Any, ...], raw: Vector, out: Vector) -> int:
+        """The values of x for these names, NaN where there is none, into `raw`, and standardised into `out`.
+
+        Returns how many there were, or -1 - i where that for names[i] is not a finite number.
+        """
+        return _native.gather_scaled(x, names, self.stats, self._spare, raw, out)
 
     def extend(self, columns: int) -> None:
         """Columns that nobody has seen yet, behind the known ones."""

@@ -525,13 +525,6 @@ void standardise_each(Matrix stats, Matrix spare, ConstMatrix X, Matrix out) {
   for (size_t i = 0; i < X.shape(0); ++i) standardise(c, next, X.data() + i * d, out.data() + i * d);
 }
 
-// One row; `spare` becomes the statistics with it.
-void standardise_row(Matrix stats, Matrix spare, ConstVector x, Vector out) {
-  const Columns c = columns(stats, x.shape(0)), next = columns(spare, x.shape(0));
-  if (out.shape(0) != x.shape(0)) throw nb::value_error("x and out must have one shape");
-  standardise(c, next, x.data(), out.data());
-}
-
 // As rows of one column; `shift` and `scale` map a prediction made before y is known back to y's units.
 void standardise_targets(Matrix stats, ConstVector y, Vector out, Vector shift, Vector scale) {
   const Columns c = columns(stats, 1);
@@ -582,6 +575,16 @@ long gather(nb::dict row, nb::tuple names, double missing, Vector out) {
   return found;
 }
 
+// `gather` and `standardise_row` in one call; what is missing is NaN.
+long gather_scaled(nb::dict row, nb::tuple names, Matrix stats, Matrix spare, Vector raw, Vector out) {
+  const long found = gather(row, names, NAN, raw);
+  if (found < 0) return found;
+  const Columns c = columns(stats, raw.shape(0)), next = columns(spare, raw.shape(0));
+  if (out.shape(0) != raw.shape(0)) throw nb::value_error("raw and out must have one shape");
+  standardise(c, next, raw.data(), out.data());
+  return found;
+}
+
 }  // namespace
 }  // namespace omkl
 
@@ -591,11 +594,12 @@ NB_MODULE(_native, m) {
   m.def("first_not_finite", &first_not_finite, "a"_a);
   m.def("standardise_rows", &standardise_rows, "stats"_a.noconvert(), "X"_a, "out"_a.noconvert());
   m.def("standardise_each", &standardise_each, "stats"_a, "spare"_a.noconvert(), "X"_a, "out"_a.noconvert());
-  m.def("standardise_row", &standardise_row, "stats"_a, "spare"_a.noconvert(), "x"_a, "out"_a.noconvert());
   m.def("standardise_targets", &standardise_targets, "stats"_a.noconvert(), "y"_a, "out"_a.noconvert(),
         "shift"_a.noconvert(), "scale"_a.noconvert());
   m.def("standardise_target", &standardise_target, "stats"_a, "spare"_a.noconvert(), "y"_a);
   m.def("target_map", &target_map, "stats"_a);
+  m.def("gather_scaled", &gather_scaled, "row"_a, "names"_a, "stats"_a, "spare"_a.noconvert(), "raw"_a.noconvert(),
+        "out"_a.noconvert());
   m.def("gather", &gather, "row"_a, "names"_a, "missing"_a, "out"_a.noconvert());
   nb::class_<AnyMemory>(m, "Memory");
   nb::class_<AnyEngine>(m, "Engine");

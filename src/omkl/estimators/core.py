@@ -63,7 +63,10 @@ class Core:
 
         A feature that is not there counts as its mean so far, or as 0 where inputs are not scaled.
         """
-        found = gather(x, self.names, self.missing, self._raw)
+        if self.inputs is None:
+            found, row = gather(x, self.names, self.missing, self._raw), self._raw
+        else:
+            found, row = self.inputs.try_dict(x, self.names, self._raw, self._row), self._row
         if found < 0:
             name = self.names[-1 - found]
             raise ValueError(
@@ -73,10 +76,7 @@ class Core:
         if keep and found < len(x):
             self.meet(x)
             return self.row(x, keep)
-        if self.inputs is None:
-            return self._raw
-        self.inputs.try_row(self._raw, self._row)
-        return self._row
+        return row
 
     def meet(self, names: Sequence[Hashable] | dict[Hashable, Any]) -> None:
         """Make features known: a new Problem with a column of frequencies for each, the state as it was."""

@@ -122,7 +122,7 @@ class GraphLabelCore(GraphCore):
     def chances(self, X: Matrix) -> Matrix:
         """(rows, labels)"""
         with self._lock:
-            return self.online.ask_rows(X)[:, : len(self.labels)]
+            return whole(self.online.ask_rows(X)[:, : len(self.labels)])
 
     def run(self, X: Matrix, y: Sequence[Hashable], weight: Vector | None = None) -> Matrix:
         """Prequential chances, (rows, labels known in the end)."""
@@ -146,13 +146,14 @@ class GraphLabelCore(GraphCore):
         for part in parts:
             out[row : row + len(part), : part.shape[1]] = part
             row += len(part)
-        return out
+        return whole(out)
 
     run_chances = run
 
     def chances_row(self, x: dict[Hashable, Any]) -> list[float]:
         with self._lock:
-            return [float(p) for p in self.online.ask(self.row(x, keep=False))[: len(self.labels)]]
+            p = whole(self.online.ask(self.row(x, keep=False))[None, : len(self.labels)])
+            return [float(chance) for chance in p[0]]
 
     def learn_row(self, x: dict[Hashable, Any], label: Hashable, weight: float) -> None:
         with self._lock:
@@ -160,6 +161,12 @@ class GraphLabelCore(GraphCore):
             if label not in self.labels:
                 self._welcome(label)
             self.online.tell(row, float(self.labels.index(label)), weight)
+
+
+def whole(p: Matrix) -> Matrix:
+    """Chances that sum to 1 to the last digit, where there are any."""
+    total = p.sum(axis=1, keepdims=True)
+    return np.divide(p, total, out=np.zeros_like(p), where=total > 0)
 
 
 def ends(out: Matrix, width: Vector) -> Matrix:

@@ -1,0 +1,124 @@
+"""What the doors cost: python -m omkl.lab.doors
+
+One row at a time through the river door beside river's own StandardScaler | LinearRegression, `Online`
+beside the engine's bare call, and the memory of every learner, all in one run. Writes
+results/doors.json, and the tables in docs/doors.md from it.
+"""
+
+import gc
+import json
+import time
+import tracemalloc
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from omkl.online import Online
+from omkl.persist import write_atomically
+from omkl.settings import LEARNERS, GraphSettings, Settings
+
+RESULTS, PAGE = Path("results/doors.json"), Path("docs/doors.md")
+START, END = "<!-- doors: made by python -m omkl.lab.doors -->", "<!-- end of doors -->"
+N, D, d, ROWS = 41, 50, 15, 2000
+FORMULAE = {
+    "omkr": "8 t (N + d), t samples so far",
+    "rfomkr": "8 N D (d + 2)",
+    "raker": "8 N D (d + 2)",
+    "omkl-gf": "8 N D (d + 2)",
+    "sfg-mkl": "8 N D (d + 2) + 9 N^2",
+    "sfg-mkl-r": "8 N D (d + 2) + 9 N^2",
+    "graph-mkl": "64 N D^2 + 8 N D (d + 2 (1 + B) K) + 16 * 1280 (d + K)",
+}
+
+
+def best_of(job: Callable[[], object], rows: int, repeats: int = 5) -> float:
+    """Microseconds per row, the best of a few passes."""
+    times = []
+    for _ in range(repeats):
+        start = time.perf_counter()
+        job()
+        times.append(time.perf_counter() - start)
+    return 1e6 * min(times) / rows
+
+
+def speed() -> dict[str, float]:
+    from river import linear_model, preprocessing
+
+    import omkl.river
+
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(ROWS, d)), rng.normal(size=ROWS)
+    rows = [{f"x{k}": float(v) for k, v in enumerate(x)} for x in X]
+    targets = y.tolist()
+
+    def both(model: Any) -> Callable[[], None]:
+        def go() -> None:
+            for x, target in zip(rows, targets, strict=True):
+                model.predict_one(x)
+                model.learn_one(x, target)
+
+        return go
+
+    theirs = preprocessing.StandardScaler() | linear_model.LinearRegression()
+    online = Online.make("sfg-mkl", Settings(), d, 0)
+    r, bare = np.array([0.5]), online._runner.learn
+
+    def through_online() -> None:
+        for x, target in zip(X, targets, strict=True):
+            online.learn(x, target)
+
+    def through_engine() -> None:
+        for x, target in zip(X, targets, strict=True):
+            bare(x, target, r, 1.0)
+
+    return {
+        "river StandardScaler | LinearRegression": best_of(both(theirs), ROWS),
+        "river door, SFG-MKL, 41 kernels": best_of(both(omkl.river.SFGMKLRegressor(seed=0)), ROWS),
+        "river door, GraphMKL": best_of(both(omkl.river.GraphMKLRegressor(seed=0)), ROWS),
+        "Online.learn": best_of(through_online, ROWS),
+        "engine, one row": best_of(through_engine, ROWS),
+        "engine, chunk": best_of(lambda: online.run(X, y), ROWS),
+    }
+
+
+def memory() -> dict[str, int]:
+    """Bytes that a learner of (N, D, d) = (41, 50, 15) holds after 2000 rows; GraphMKL has 11 kernels."""
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(ROWS, d)), rng.normal(size=ROWS)
+    held: dict[str, int] = {}
+    for learner in LEARNERS:
+        settings = GraphSettings() if learner == "graph-mkl" else Settings()
+        gc.collect()
+        tracemalloc.start()
+        online = Online.make(learner, settings, d, 0)
+        online.run(X, y)
+        gc.collect()
+        held[learner] = tracemalloc.get_traced_memory()[0]
+        tracemalloc.stop()
+        del online
+    return held
+
+
+def tables(results: dict[str, Any]) -> str:
+    out = ["| one row at a time, 15 features | microseconds |", "|---|---|"]
+    out += [f"| {name} | {micros:.2f} |" for name, micros in results["speed"].items()]
+    out += ["", "| learner | bytes, as a formula | measured, N = 41, D = 50, d = 15 |", "|---|---|---|"]
+    for learner, size in results["memory"].items():
+        note = " (11 kernels)" if learner == "graph-mkl" else f" (t = {ROWS})" if learner == "omkr" else ""
+        out.append(f"| {learner} | {FORMULAE[learner]} | {size / 1000:.0f} kB{note} |")
+    return "\n".join(out)
+
+
+def main() -> None:
+    results = {"speed": speed(), "memory": memory()}
+    RESULTS.parent.mkdir(exist_ok=True)
+    write_atomically(RESULTS, (json.dumps(results, indent=1) + "\n").encode())
+    head, rest = PAGE.read_text(encoding="utf-8").split(START)
+    write_atomically(PAGE, f"{head}{START}\n{tables(results)}\n{END}{rest.split(END)[1]}".encode())
+    print(tables(results))
+
+
+if __name__ == "__main__":
+    main()
