@@ -74,8 +74,7 @@ def orthogonal_frequencies(kernels: Sequence[Kernel], d: int, D: int, seed: int)
     rng = generator(seed, "orthogonal")
     for i, kernel in enumerate(kernels):
         blocks = rng.standard_normal((-(-D // d), d, d))
-        Q, R = np.linalg.qr(blocks)
-        Q *= np.sign(np.diagonal(R, axis1=1, axis2=2))[:, None, :]  # makes Q uniform
+        Q, _ = np.linalg.qr(blocks)  # uniform but for signs, which no kernel estimate can tell
         lengths = np.sqrt(rng.chisquare(d, D)) / kernel.length_scale
         V[i] = np.concatenate(list(Q), axis=1)[:, :D] * lengths * kernel.mixing(rng, D)
     return V

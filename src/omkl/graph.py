@@ -73,6 +73,8 @@ def similarity_graph(kernels: Sequence[Kernel], d: int, out_degree: int) -> Grap
 
 # Refinement
 
+ROUNDING = 4e-16  # all nodes lead when all u are 1/N and beta is 1/N too
+
 
 def leaders_by_rank(log_u: Vector, rank: int) -> Mask:
     """D'_t of (22) with the beta of the experiments: the nodes whose u is at least the rank-th largest."""
@@ -85,7 +87,7 @@ def leaders_by_share(u: Vector, xi: float, beta: float) -> Mask:
 
     The heaviest node belongs to it by the theorem; rounding may not take it away.
     """
-    lead: Mask = (1 - xi) * u >= beta - xi / len(u)  # (22)
+    lead: Mask = (1 - xi) * u >= beta - xi / len(u) - ROUNDING  # (22)
     lead[np.argmax(u)] = True
     return lead
 

@@ -12,6 +12,7 @@ from omkl import engine
 from omkl.arrays import Matrix, Vector
 from omkl.errors import BudgetWarning, DivergenceError
 from omkl.rounds import graph_mkl, omkl_gf, omkr, raker, rfomkr, sfg_mkl, sfg_mkl_r
+from omkl.rounds.descent import TOO_FAR
 from omkl.settings import LEARNERS, GraphSettings, Settings
 
 ROUNDS: dict[str, Any] = {
@@ -167,12 +168,17 @@ class Online:
         if self.width > 1 or self.learner == "graph-mkl":
             return self.ask_rows(x[None])[0]
         with self._lock:
-            return self._runner.predict(x)
+            f = self._runner.predict(x)
+        if not -TOO_FAR < f < TOO_FAR:
+            raise self._diverged(x, 0)
+        return f
 
     def ask_rows(self, X: Matrix) -> Matrix:
         out = np.empty(len(X) * self.width)
         with self._lock:
             self._runner.predict_rows(X, out)
+        if (bad := engine.first_not_finite(out)) >= 0:
+            raise self._diverged(X[bad // self.width], bad // self.width)
         return self._shaped(out)
 
     def _shaped(self, out: Vector) -> Matrix:

@@ -39,7 +39,7 @@ OMKL_INLINE void listen(const Frequencies &F, long i, const double *theta, const
     square += ts * ts + tc * tc;
   }
   if (!(max(far) <= FAR)) {
-    // beyond the polynomial's reach, or not a number at all
+    // beyond the polynomial's reach
     for (b = 0; b < P; b += W) phases<1>(V + b, d, P, x, z + b);
     dot = vec{};
     for (long j = 0; j < D; ++j) {

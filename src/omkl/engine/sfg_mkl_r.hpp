@@ -7,6 +7,7 @@ namespace omkl {
 namespace OMKL_ISA {
 
 constexpr long RANK = 10;
+constexpr double ROUNDING = 4e-16;
 
 struct SfgMklRRound {
   using Problem = SfgMklR::Problem;
@@ -34,7 +35,8 @@ struct SfgMklRRound {
       for (long i = 0; i < N; ++i) lead[i] = state.log_u[i] >= tenth;  // (22)
     } else {
       const double xi = xi_at(problem.schedule, t);
-      for (long i = 0; i < N; ++i) lead[i] = (1 - xi) * share[i] >= problem.beta - xi / static_cast<double>(N);  // (22)
+      for (long i = 0; i < N; ++i)
+        lead[i] = (1 - xi) * share[i] >= problem.beta - xi / static_cast<double>(N) - ROUNDING;  // (22)
       lead[heaviest(share, N)] = 1;
     }
     for (long i = 0; i < N; ++i) {

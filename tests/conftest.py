@@ -1,0 +1,9 @@
+"""How hypothesis runs here: the same examples every time; HYPOTHESIS_PROFILE=wander looks for new ones."""
+
+import os
+
+from hypothesis import HealthCheck, settings
+
+settings.register_profile("same", deadline=None, derandomize=True, database=None)
+settings.register_profile("wander", deadline=None, max_examples=1000, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))

@@ -1,0 +1,71 @@
+"""Small dictionaries, streams and learners that the tests share."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from omkl.kernels import Cauchy, Gaussian, Kernel, Laplacian, Matern
+from omkl.online import Online
+from omkl.settings import Settings
+
+FAMILIES: dict[str, Callable[[float], Kernel]] = {
+    "gaussian": Gaussian,
+    "laplacian": Laplacian,
+    "cauchy": Cauchy,
+    "matern12": lambda scale: Matern(scale, 0.5),
+    "matern32": lambda scale: Matern(scale, 1.5),
+    "matern52": lambda scale: Matern(scale, 2.5),
+}
+LEARNERS = ("omkr", "rfomkr", "raker", "omkl-gf", "sfg-mkl", "sfg-mkl-r")
+DESCENDING = ("raker", "omkl-gf", "sfg-mkl", "sfg-mkl-r")  # those with a loss and a stabiliser to choose
+GRAPHS = ("sfg-mkl", "sfg-mkl-r")
+
+
+def gaussians(N: int) -> list[Kernel]:
+    return [Gaussian(float(scale)) for scale in np.geomspace(0.2, 5.0, N)]
+
+
+def of_all_families(N: int) -> list[Kernel]:
+    """N kernels of all families in turn, from narrow to wide."""
+    makers = list(FAMILIES.values())
+    return [makers[i % len(makers)](float(scale)) for i, scale in enumerate(np.geomspace(0.3, 3.0, N))]
+
+
+def small(**changes: Any) -> Settings:
+    """Settings that NumPy runs through quickly: 5 Gaussians, 7 features, 2 of the kernels heard."""
+    return Settings(**{"kernels": gaussians(5), "n_features": 7, "out_degree": 2, "draws": 3, **changes})
+
+
+def stream(rows: int, d: int, seed: int = 0, loss: str = "squared") -> tuple[np.ndarray, np.ndarray]:
+    """A smooth function of uniform inputs with some noise; its sign where the loss wants labels."""
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(-1, 1, (rows, d))
+    y = np.sin(3 * X[:, 0]) + X[:, -1] ** 2 - 0.3 + 0.1 * rng.standard_normal(rows)
+    return X, (y if loss == "squared" else np.where(y > 0, 1.0, -1.0))
+
+
+def arrays_of(state: Any) -> dict[str, np.ndarray]:
+    """Every field of a state as an array, numbers included."""
+    return {name: np.asarray(value) for name, value in state._asdict().items()}
+
+
+def assert_same_state(a: Any, b: Any) -> None:
+    """Equal bit for bit."""
+    assert type(a) is type(b)
+    for name, value in arrays_of(a).items():
+        np.testing.assert_array_equal(value, arrays_of(b)[name], err_msg=name, strict=True)
+
+
+def assert_same_learner(a: Online, b: Online) -> None:
+    """Equal bit for bit: state, Generator and count of evaluations."""
+    one, other = a.checkpoint(), b.checkpoint()
+    assert_same_state(one.state, other.state)
+    assert one.generator == other.generator
+    assert one.evaluations == other.evaluations
+
+
+def weights_of(rows: int, seed: int = 5) -> np.ndarray:
+    """Sample weights of all sizes, zeros among them."""
+    rng = np.random.default_rng(seed)
+    return np.where(rng.random(rows) < 0.2, 0.0, rng.exponential(size=rows))

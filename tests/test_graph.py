@@ -1,0 +1,183 @@
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from streams import gaussians, of_all_families, small
+
+from omkl.graph import (
+    by_similarity,
+    dominating_set,
+    leaders_by_rank,
+    leaders_by_share,
+    mentors,
+    refined,
+    similarity_graph,
+)
+from omkl.kernels import Gaussian, dictionary, log_overlap
+from omkl.rounds import sfg_mkl_r
+from omkl.rounds.schedule import Schedule
+
+DICTIONARIES = {"paper": dictionary("paper"), "families": dictionary("families"), "few": of_all_families(7)}
+SHAPES = [(name, d, M) for name in DICTIONARIES for d in (1, 8, 100) for M in (1, 2, 5, len(DICTIONARIES[name]))]
+
+
+@pytest.fixture(params=SHAPES, ids=lambda shape: "-".join(map(str, shape)))
+def shaped(request):
+    name, d, M = request.param
+    return similarity_graph(DICTIONARIES[name], d, M), M
+
+
+# Algorithm 3
+
+
+def test_every_node_has_exactly_M_out_neighbours_itself_among_them(shaped):
+    graph, M = shaped
+    assert (graph.A.sum(axis=1) == M).all()
+    assert np.diagonal(graph.A).all()
+    assert (graph.order[:, 0] == np.arange(len(graph.A))).all()
+
+
+def test_the_cover_is_uniform_on_a_set_that_dominates(shaped):
+    graph, _ = shaped
+    D = np.flatnonzero(graph.cover)
+    assert graph.A[D].any(axis=0).all()
+    np.testing.assert_array_equal(graph.cover[D], 1 / len(D))
+
+
+def test_out_neighbours_are_those_of_least_delta():
+    kernels, d = of_all_families(7), 2
+    K = np.exp([[log_overlap(a, b, d) for b in kernels] for a in kernels])
+    delta = np.diagonal(K)[:, None] + np.diagonal(K) - 2 * K  # (7) as printed
+    A = similarity_graph(kernels, d, 3).A
+    for i in range(7):
+        assert delta[i, A[i]].max() < delta[i, ~A[i]].min()
+
+
+def test_ties_go_to_the_smaller_index():
+    twins = [Gaussian(1.0), Gaussian(2.0), Gaussian(1.0), Gaussian(2.0), Gaussian(1.0)]
+    order = by_similarity(twins, 3)
+    np.testing.assert_array_equal(order[2], [2, 0, 4, 1, 3])
+    np.testing.assert_array_equal(order[0], [0, 2, 4, 1, 3])
+
+
+def test_more_out_neighbours_only_add_edges():
+    graphs = [similarity_graph(DICTIONARIES["paper"], 5, M).A for M in (2, 5, 20, 41)]
+    assert all((narrow <= wide).all() for narrow, wide in itertools.pairwise(graphs))
+
+
+@pytest.mark.parametrize("M", [0, -1, 6, 50])
+def test_an_out_degree_beyond_the_dictionary_is_refused(M):
+    with pytest.raises(ValueError, match=f"out_degree must be between 1 and 5, got {M}"):
+        similarity_graph(gaussians(5), 2, M)
+
+
+# Dominating set
+
+
+def test_greedy_cover_takes_who_hears_most_of_the_unheard_and_ties_go_to_the_smaller_index():
+    A = np.eye(6, dtype=bool)
+    A[1, [0, 2]] = True  # 1 hears 0 1 2
+    A[2, [1, 3, 4]] = True  # 2 hears 1 2 3 4, the most: first
+    A[4, [3, 5]] = True  # of the rest, 0 and 5, one each: 0, then 4 before 5
+    np.testing.assert_array_equal(dominating_set(A), [0, 2, 4])
+
+
+def test_a_complete_graph_is_dominated_by_one_node():
+    np.testing.assert_array_equal(dominating_set(np.ones((9, 9), dtype=bool)), [0])
+
+
+@given(st.integers(1, 12).flatmap(lambda N: arrays(bool, (N, N))))
+def test_the_dominating_set_dominates_any_graph_with_self_loops(A):
+    np.fill_diagonal(A, True)
+    D = dominating_set(A)
+    assert A[D].any(axis=0).all()
+    assert len(set(D)) == len(D)
+
+
+# Refinement
+
+
+LOG_U = arrays(float, st.integers(1, 15), elements=st.floats(-800, 0) | st.sampled_from([0.0, -1.0, -2.0]))
+
+
+def test_when_all_u_are_equal_every_node_leads_and_no_edge_is_added():
+    graph = similarity_graph(DICTIONARIES["paper"], 5, 5)
+    lead = leaders_by_rank(np.zeros(41), 10)
+    assert lead.all()
+    np.testing.assert_array_equal(refined(graph.A, mentors(graph.order, lead)), graph.A)
+
+
+def test_the_tenth_largest_leads_with_all_that_tie_with_it():
+    log_u = -np.array([0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 9, 9, 10, 11.0])
+    np.testing.assert_array_equal(leaders_by_rank(log_u[::-1], 10), np.arange(14) >= 2)
+
+
+def test_in_a_dictionary_of_fewer_than_ten_every_node_leads():
+    assert leaders_by_rank(-np.arange(9.0), 10).all()
+
+
+@given(LOG_U, st.integers(1, 12))
+def test_at_least_the_asked_rank_leads_and_nobody_lighter_than_a_follower(log_u, rank):
+    lead = leaders_by_rank(log_u, rank)
+    assert lead.sum() >= min(rank, len(log_u))
+    assert lead.all() or log_u[lead].min() > log_u[~lead].max()
+
+
+@given(st.integers(1, 15).flatmap(lambda N: arrays(bool, N)))
+def test_a_mentor_leads_and_no_leader_is_more_similar(lead):
+    assume(lead.any())
+    order = by_similarity(of_all_families(len(lead)), 2)
+    d = mentors(order, lead)
+    assert lead[d].all()
+    assert (d[lead] == np.flatnonzero(lead)).all()
+    for i, row in enumerate(order):
+        before = row[: np.flatnonzero(row == d[i])[0]]
+        assert not lead[before].any()
+
+
+@given(LOG_U, st.integers(1, 12))
+def test_refinement_only_adds_edges_and_makes_the_leaders_dominate(log_u, rank):
+    N = len(log_u)
+    graph = similarity_graph(of_all_families(N), 2, min(3, N))
+    lead = leaders_by_rank(log_u, rank)
+    A = refined(graph.A, mentors(graph.order, lead))
+    assert (graph.A <= A).all()
+    assert A[lead].any(axis=0).all()
+    assert (A.sum(axis=0) <= graph.A.sum(axis=0) + 1).all()
+
+
+@given(LOG_U, st.floats(0, 1) | st.sampled_from([0.0, 1.0]), st.floats(0.01, 1) | st.just(1.0))
+def test_a_constant_beta_gives_every_kernel_a_chance_of_beta(log_u, xi, share):
+    N = len(log_u)
+    beta = share / N
+    problem = small(kernels=of_all_families(N), out_degree=min(2, N), beta=beta).problem("sfg-mkl-r", 2)
+    problem = problem._replace(schedule=Schedule(0.1, xi))
+    d = sfg_mkl_r.refine(problem, log_u, 1)
+    p = sfg_mkl_r.chances(problem, log_u, d, 1)
+    q = p @ refined(problem.graph.A, d)
+    assert p.sum() == pytest.approx(1, abs=1e-14)
+    assert q.min() >= beta * (1 - 1e-12)
+
+
+@given(arrays(float, st.integers(1, 15), elements=st.floats(-30, 0)), st.floats(0, 1), st.floats(0.01, 1))
+def test_the_leaders_of_a_constant_beta_are_those_whose_chance_reaches_it(log_u, xi, share):
+    u = np.exp(log_u) / np.exp(log_u).sum()
+    beta = share / len(u)
+    chance = (1 - xi) * u + xi / len(u)
+    clear = np.abs(chance - beta) > 1e-12  # where rounding does not decide
+    np.testing.assert_array_equal(leaders_by_share(u, xi, beta)[clear], (chance >= beta)[clear])
+
+
+@given(st.integers(1, 60), st.floats(0, 1))
+def test_where_rounding_would_leave_no_leader_the_heaviest_leads(N, xi):
+    """All u equal and beta = 1/N: every node is just on the threshold."""
+    assert leaders_by_share(np.full(N, 1 / N), xi, 1 / N)[0]
+
+
+def test_a_beta_above_one_nth_is_refused():
+    with pytest.raises(ValueError, match=r"beta must be at most 1/N = 0.2 for 5 kernels.*got 0.21"):
+        small(beta=0.21).problem("sfg-mkl-r", 2)
+    small(beta=0.2).problem("sfg-mkl-r", 2)

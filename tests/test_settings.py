@@ -1,0 +1,155 @@
+import dataclasses
+import math
+
+import numpy as np
+import pytest
+from streams import LEARNERS, gaussians, small
+
+from omkl.kernels import Cauchy, Gaussian, dictionary
+from omkl.online import ROUNDS
+from omkl.rounds.descent import Descent
+from omkl.rounds.schedule import Schedule
+from omkl.settings import Settings
+
+COUNTS = ["n_features", "out_degree", "draws", "freeze_after", "horizon", "budget"]
+BAD = [
+    *((name, value, "a whole number of at least 1") for name in COUNTS for value in (0, -3, 2.5, "five", True)),
+    *(("commit_after", value, "a whole number of at least 0") for value in (-1, 2.5, None)),
+    *(("delta_dimension", value, r"None \(that of the data\) or 1") for value in (0, 2, "1")),
+    *(("ridge", value, "a finite number of at least 0") for value in (-1e-9, math.nan, math.inf, None, "1")),
+    *(("radius", value, "a positive finite number") for value in (0, -1.0, math.nan, math.inf, None)),
+    *(("learning_rate", value, "None or a positive number") for value in (0, -0.1, math.nan, math.inf, "fast")),
+    *(("exploration", value, "None or a number from 0 to 1") for value in (-0.1, 1.1, math.nan, "wide")),
+    *(("beta", value, r"None \(the tenth-largest rule\) or a positive number") for value in (0, -0.1, math.nan)),
+    ("commit", "last", "one of never, argmax, first"),
+    ("loss", "absolute", "one of squared, logistic, hinge"),
+    ("stabiliser", None, "one of none, aware, floor, project"),
+]
+
+
+@pytest.mark.parametrize(("name", "value", "wanted"), BAD)
+def test_a_bad_setting_says_what_was_wanted_and_what_came(name, value, wanted):
+    with pytest.raises(ValueError, match=f"{name} must be {wanted}.*, got {value!r}"):
+        Settings(**{name: value})
+
+
+@pytest.mark.parametrize("kernels", ["papyrus", [], [Gaussian]])
+def test_what_is_no_dictionary_is_refused_at_once(kernels):
+    with pytest.raises(ValueError, match="kernels"):
+        Settings(kernels=kernels)
+
+
+@pytest.mark.parametrize(
+    ("learner", "changes", "d", "message"),
+    [
+        ("mkl", {}, 2, "learner must be one of omkr, .*, got 'mkl'"),
+        ("raker", {}, 0, "d must be a whole number of at least 1, got 0"),
+        ("raker", {}, None, "d must be a whole number of at least 1, got None"),
+        ("raker", {}, 2.0, "d must be a whole number of at least 1, got 2.0"),
+        ("omkr", {"loss": "hinge"}, 2, "loss must be squared for omkr, got 'hinge'"),
+        ("rfomkr", {"loss": "logistic"}, 2, "loss must be squared for rfomkr, got 'logistic'"),
+        ("sfg-mkl", {"out_degree": 6}, 2, "out_degree must be between 1 and 5, got 6; add kernels or lower it"),
+        ("sfg-mkl-r", {"out_degree": 6}, 2, "out_degree must be between 1 and 5, got 6; add kernels or lower it"),
+        ("sfg-mkl-r", {"beta": 0.3}, 2, "beta must be at most 1/N = 0.2 for 5 kernels, .*, got 0.3"),
+        ("raker", {"orthogonal": True, "kernels": [Cauchy(1.0)]}, 2, "orthogonal features need a radial kernel"),
+    ],
+)
+def test_settings_that_do_not_fit_the_learner_are_refused(learner, changes, d, message):
+    with pytest.raises(ValueError, match=message):
+        small(**changes).problem(learner, d)
+
+
+@pytest.mark.parametrize("number", [np.float64(0.5), np.float32(0.5), np.int64(1), 1])
+def test_numbers_of_numpy_are_numbers(number):
+    chosen = Settings(learning_rate=number, ridge=number, exploration=number, radius=number, n_features=np.int32(7))
+    assert chosen.schedule == Schedule(float(number), float(number), anytime=True)
+    assert chosen.descent.lam == float(number)
+    assert chosen.problem("raker", np.int64(2)).V.shape == (41, 2, 7)
+
+
+# Schedules
+
+
+def test_with_a_horizon_both_rates_are_one_over_its_root():
+    schedule = Settings(horizon=400).schedule
+    assert schedule == Schedule(0.05, 0.05, anytime=False)
+    assert [schedule.eta_at(t) for t in (1, 100, 1000)] == [0.05] * 3
+    assert [schedule.xi_at(t) for t in (1, 100, 1000)] == [0.05] * 3
+
+
+def test_without_a_horizon_both_rates_fall_with_the_root_of_t():
+    schedule = Settings().schedule
+    assert [schedule.eta_at(t) for t in (1, 4, 100)] == [1, 0.5, 0.1]
+    assert [schedule.xi_at(t) for t in (1, 4, 100)] == [1, 0.5, 0.1]
+
+
+def test_a_rate_of_ones_own_is_kept_and_falls_only_without_a_horizon():
+    fixed = Settings(horizon=400, learning_rate=3.0, exploration=0.25).schedule
+    falling = Settings(learning_rate=3.0, exploration=0.25).schedule
+    assert (fixed.eta_at(9), fixed.xi_at(9)) == (3.0, 0.25)
+    assert (falling.eta_at(9), falling.xi_at(9)) == (1.0, 0.25 / 3)
+
+
+def test_exploration_is_never_more_than_certain():
+    assert Schedule(5.0, 5.0, anytime=True).xi_at(4) == 1
+    assert Schedule(5.0, 5.0, anytime=True).eta_at(4) == 2.5
+
+
+def test_a_schedule_for_a_horizon_is_the_papers():
+    assert Schedule.for_horizon(400) == Settings.paper(400).schedule
+
+
+# The paper's protocol
+
+
+def test_the_papers_settings_are_those_it_prints():
+    chosen = Settings.paper(1503)
+    assert chosen.kernels == tuple(dictionary("paper"))
+    assert (chosen.n_features, chosen.out_degree, chosen.draws) == (50, 5, 10)
+    assert chosen.descent == Descent("squared", 1e-3, "none", chosen.radius)
+    assert chosen.schedule == Schedule(1 / math.sqrt(1503), 1 / math.sqrt(1503))
+    assert (chosen.commit_after, chosen.beta) == (300, None)
+
+
+def test_a_change_to_the_papers_settings_changes_just_that():
+    changed = Settings.paper(100, commit="first", stabiliser="aware")
+    assert dataclasses.replace(changed, commit="never", stabiliser="none") == Settings.paper(100)
+
+
+def test_settings_cannot_be_changed_behind_the_back():
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        Settings().ridge = 1.0
+
+
+def test_a_generator_of_kernels_is_read_once_and_kept():
+    chosen = small(kernels=(kernel for kernel in gaussians(5)))
+    assert len(chosen.problem("raker", 2).V) == len(chosen.problem("raker", 2).V) == 5
+
+
+# Problems
+
+
+@pytest.mark.parametrize("learner", LEARNERS)
+def test_a_problem_is_the_learners_own(learner):
+    assert isinstance(small().problem(learner, 2), ROUNDS[learner].Problem)
+
+
+@pytest.mark.parametrize("learner", ["rfomkr", "raker", "omkl-gf", "sfg-mkl", "sfg-mkl-r"])
+def test_the_seed_decides_the_frequencies_and_nothing_else(learner):
+    one, again, other = (small().problem(learner, 3, seed=seed) for seed in (1, 1, 2))
+    np.testing.assert_array_equal(one.V, again.V)
+    assert (one.V != other.V).all()
+    for name in {*one._fields} - {"V", "graph"}:
+        assert getattr(one, name) == getattr(other, name)
+
+
+def test_delta_is_taken_in_the_dimension_of_the_data_or_in_one():
+    of_data, of_line = (Settings(delta_dimension=k).problem("sfg-mkl", 30).graph for k in (None, 1))
+    assert (of_data.A != of_line.A).any()
+    np.testing.assert_array_equal(of_line.A, Settings().problem("sfg-mkl", 1).graph.A)
+
+
+def test_features_go_by_name():
+    chosen = small()
+    by_name = chosen.problem("raker", names=["1", "0"], seed=4).V
+    np.testing.assert_array_equal(by_name, chosen.problem("raker", 2, seed=4).V[:, ::-1])
