@@ -1,6 +1,5 @@
 """The command line: what it prints, how it fails, and how little it loads."""
 
-import io
 import json
 import os
 import subprocess
@@ -9,14 +8,13 @@ import time
 from pathlib import Path
 
 import pytest
-from rich.console import Console
 from typer.testing import CliRunner
 
 from omkl._version import __version__
 from omkl.cli import app
 from omkl.lab import demo
 
-HEAVY = ("numpy", "scipy", "sklearn", "rich", "omkl.online", "omkl.lab.demo")
+HEAVY = ("numpy", "scipy", "sklearn", "joblib", "plotly", "rich", "omkl.online", "omkl.lab")
 
 
 def omkl(*words: str, **options: object) -> subprocess.CompletedProcess[str]:
@@ -28,9 +26,12 @@ def omkl(*words: str, **options: object) -> subprocess.CompletedProcess[str]:
 
 def test_help_shows_every_command_and_examples():
     out = CliRunner().invoke(app, ["--help"]).output
-    assert all(word in out for word in ("demo", "bench", "--version", "Examples", "omkl demo --quick --json demo.json"))
-    for command in ("demo", "bench"):
-        assert f"omkl {command}" in CliRunner().invoke(app, [command, "--help"]).output
+    assert all(
+        word in out for word in ("demo", "bench", "reproduce", "data", "--version", "Examples", "omkl data list")
+    )
+    for command in ("demo", "bench", "reproduce", "data list", "data fetch", "data path"):
+        help_text = CliRunner().invoke(app, [*command.split(), "--help"]).output
+        assert f"omkl {command}" in help_text.split("Example", 1)[1]
 
 
 def test_no_words_at_all_show_the_help():
@@ -69,7 +70,11 @@ def test_help_comes_in_less_than_three_tenths_of_a_second():
         (["demo", "--fast"], "--fast"),
         (["demo", "--seed", "-1"], "--seed"),
         (["demo", "--seed", "one"], "--seed"),
-        (["demo", "--json", "no/such/folder/x.json"], "no folder"),
+        (["bench", "--json", "no/such/folder/x.json"], "no folder"),
+        (["demo", "--out", "no/such/folder"], "no folder"),
+        (["reproduce", "--runs", "0"], "--runs"),
+        (["reproduce", "--jobs", "-1"], "--jobs"),
+        (["data", "fetch"], "NAME"),
         (["bench", "--json", "."], "is a directory"),
     ],
 )
@@ -103,24 +108,20 @@ def test_what_goes_wrong_is_one_line_and_an_exit_code(
     assert result.stdout == ""
 
 
-def test_demo_writes_the_results_that_its_tables_are_made_of(tmp_path: Path):
-    result = omkl("demo", "--quick", "--seed", "3", "--json", str(tmp_path / "demo.json"), check=True)
-    results = json.loads((tmp_path / "demo.json").read_text())
-    assert (results["command"], results["seed"]) == ("omkl demo --quick", 3)
-    assert [stream["name"] for stream in results["streams"]] == ["diabetes", "mixture"]
-    assert os.listdir(tmp_path) == ["demo.json"]
-
-    again = io.StringIO()
-    demo.show(results, Console(file=again, width=80))
-    assert again.getvalue() == result.stdout
+def test_demo_ends_with_the_path_of_the_report(tmp_path: Path):
+    result = omkl("demo", "--quick", "--seed", "3", "--out", str(tmp_path / "demo"), check=True)
+    assert result.stdout.splitlines()[-1] == f"report  {tmp_path / 'demo' / 'report.html'}"
+    assert (tmp_path / "demo" / "report.html").stat().st_size > 1_000_000
+    lines = [json.loads(line) for line in (tmp_path / "demo" / "results.jsonl").read_text().splitlines()]
+    assert {line["dataset"] for line in lines} == {"diabetes", "mixture"}
     assert result.stderr == ""
 
 
 def test_the_same_seed_gives_the_same_demo(tmp_path: Path):
-    def learned(seed: int) -> list[object]:
-        path = tmp_path / "demo.json"
-        assert CliRunner().invoke(app, ["demo", "--quick", "--seed", str(seed), "--json", str(path)]).exit_code == 0
-        streams = json.loads(path.read_text())["streams"]
-        return [score["mse"] for stream in streams for score in stream["scores"]]
+    def learned(seed: int, out: str) -> list[object]:
+        result = CliRunner().invoke(app, ["demo", "--quick", "--seed", str(seed), "--out", str(tmp_path / out)])
+        assert result.exit_code == 0
+        lines = (tmp_path / out / "results.jsonl").read_text().splitlines()
+        return [json.loads(line)["mse"] for line in lines]
 
-    assert learned(5) == learned(5) != learned(6)
+    assert learned(5, "a") == learned(5, "b") != learned(6, "c")

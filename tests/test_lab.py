@@ -1,4 +1,4 @@
-"""The laboratory: streams, prequential scores, tables, the generated page and the examples in the README."""
+"""The laboratory: streams, prequential runs, tables, the generated page and the examples in the README."""
 
 import doctest
 import io
@@ -13,11 +13,13 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from omkl.lab import bench, demo, equations, patience, published
-from omkl.lab.entrants import NAMES, Entrant, entrants
+from omkl.lab import bench, demo, equations, patience
+from omkl.lab.entrants import DEFAULTS, NAMES, Entrant, default_entrants, paper_entrants
 from omkl.lab.files import write_json
-from omkl.lab.prequential import CHUNK, Score, running_mean_mse, score
-from omkl.lab.streams import Stream, diabetes, mixture, read
+from omkl.lab.prequential import CHUNK, Features, grid, run_once, running_mean_mse, snapshots
+from omkl.lab.reproduce.measure import measure
+from omkl.lab.reproduce.results import cells
+from omkl.lab.streams import Stream, diabetes, mixture
 from omkl.online import Online
 from omkl.settings import LEARNERS, Settings
 
@@ -25,9 +27,9 @@ ROOT = equations.ROOT
 DIVERGING = Entrant("raker", "far too fast", {"learning_rate": 50.0})
 
 
-def shown(show: Any, results: Any, **options: Any) -> str:
+def shown(show: Any, *results: Any, **options: Any) -> str:
     out = io.StringIO()
-    show(results, Console(file=out, **{"width": 80, **options}))
+    show(*results, Console(file=out, **{"width": 80, **options}))
     return out.getvalue()
 
 
@@ -45,32 +47,46 @@ def test_the_mixture_depends_on_its_seed_alone():
     assert not np.array_equal(mixture(50, seed=1).y, mixture(50, seed=2).y)
 
 
-def test_read_takes_the_last_column_as_the_target(tmp_path: Path):
-    (tmp_path / "small.csv").write_text("a,b,target\n3,4,10\n0,1,30\n")
-    stream = read(tmp_path / "small.csv")
-    assert stream.name == "small"
-    np.testing.assert_allclose(stream.X, [[0.6, 0.8], [0, 0.2]])
-    np.testing.assert_allclose(stream.y, [0, 1])
-
-
-# Scores
+# Runs
 
 
 def test_everybody_enters_and_no_form_twice():
-    assert set(LEARNERS) == set(NAMES) == {entrant.learner for entrant in entrants()}
-    assert len({(entrant.learner, entrant.variant) for entrant in entrants()}) == len(entrants())
+    everyone = [*paper_entrants(), *default_entrants()]
+    papers = set(LEARNERS) - {"graph-mkl"}  # which is none of the paper's
+    assert papers == set(NAMES) == {entrant.learner for entrant in everyone}
+    assert len({(entrant.learner, entrant.variant) for entrant in everyone}) == len(everyone)
 
 
-def test_score_is_the_mean_squared_error_of_predictions_made_before_learning():
+def test_a_run_is_the_mean_squared_error_of_predictions_made_before_learning():
     stream = mixture(CHUNK + 200, seed=0)
-    found = score(Entrant("sfg-mkl", "commit first", {"commit": "first"}), stream, sets=2, seed=7)
-    errors = []
-    for seed in (7, 8):
-        online = Online.make("sfg-mkl", Settings.paper(CHUNK + 200, commit="first"), 3, seed)
-        errors.append(np.mean((online.run(stream.X, stream.y) - stream.y) ** 2))
-    assert found["mse"] == pytest.approx(np.mean(errors), rel=1e-12)
-    assert found["kernels"] == 5
-    assert sum(found["weights"] or []) == pytest.approx(1)
+    entrant = Entrant("sfg-mkl", "commit first", {"commit": "first"})
+    settings = entrant.settings(CHUNK + 200)
+    online = Online.make("sfg-mkl", settings, 3, 7)
+    errors = (online.run(stream.X, stream.y) - stream.y) ** 2
+    for history in (False, True):  # stopping to look changes nothing
+        run = run_once(entrant, settings.problem("sfg-mkl", 3, seed=7), stream, 7, history)
+        assert run["mse"] == pytest.approx(np.mean(errors), rel=1e-12)
+        assert run["kernels"] == 5
+        assert sum(run["weights"]) == pytest.approx(1, rel=1e-3)
+        at = grid(len(errors))
+        np.testing.assert_allclose(run["curve"], (np.cumsum(errors) / np.arange(1, len(errors) + 1))[at - 1], rtol=1e-4)
+        assert len(run["history"]) == (len(snapshots(len(errors))) if history else 0)
+
+
+def test_shared_features_are_those_a_learner_would_draw_itself():
+    settings = Settings.paper(100, n_features=7)
+    features = Features(4, seed=3)
+    for learner in ("raker", "sfg-mkl"):
+        shared = features.given_to(settings.problem(learner, 4, seed=0), settings)
+        np.testing.assert_array_equal(shared.V, settings.problem(learner, 4, seed=3).V)
+
+
+@pytest.mark.parametrize("rows", [1, 2, 99, 101, 12345])
+def test_curves_and_snapshots_end_with_the_stream(rows: int):
+    for at in (grid(rows), snapshots(rows)):
+        assert at[-1] == rows
+        assert (np.diff(at) > 0).all()
+        assert at[0] >= 1
 
 
 def test_running_mean_has_seen_only_the_past():
@@ -79,53 +95,47 @@ def test_running_mean_has_seen_only_the_past():
     assert running_mean_mse(y) == pytest.approx(np.mean(errors))
 
 
-def test_a_diverged_learner_is_a_row_that_says_so():
-    stream = mixture(400, seed=0)
-    rows: list[int] = []
-    lost = score(DIVERGING, stream, sets=3, tick=rows.append)
-    assert (lost["diverged"], lost["mse"], lost["weights"]) == (3, None, None)
-    assert sum(rows) == 3 * 400
-    some: Score = {**lost, "diverged": 1, "variant": "now and then too fast"}
-    result: demo.StreamResult = {
-        "name": "s", "about": "a", "rows": 400, "features": 3, "truth": [], "mean_mse": 1.0, "scores": [lost, some],
-    }  # fmt: skip
-    out = io.StringIO()
-    Console(file=out, width=80).print(demo.table(result))
-    assert re.search(r"Raker +far too fast +diverges ", out.getvalue())
-    assert re.search(r"Raker +now and then too fast +1/3 diverge ", out.getvalue())
-
-
-def test_a_learner_that_blew_up_without_overflow_has_diverged():
-    far = Stream("far", "", mixture(3, seed=0).X, np.array([0.0, 1.0, 0.5]))
-    assert score(DIVERGING, far, sets=1)["diverged"] == 1
-
-
 # Tables
 
 
 @pytest.fixture(scope="module")
-def quick() -> demo.Results:
-    return demo.run(quick=True, seed=0)
+def quick(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    streams = [diabetes(), mixture(300, 0)]
+    return measure(cells(streams, [*paper_entrants(), *default_entrants()], 1, 0), tmp_path_factory.mktemp("quick"), 2)
 
 
-def test_demo_ticks_as_many_rows_as_it_says():
-    rows: list[int] = []
-    demo.run(quick=True, seed=0, tick=rows.append)
-    assert sum(rows) == demo.rows_to_run(quick=True)
+def test_a_diverged_learner_is_a_row_that_says_so(tmp_path: Path):
+    results, details = measure(cells([mixture(400, seed=0)], [DIVERGING], 3, 0), tmp_path, 1)
+    some = ({**results[0], "variant": "now and then too fast"}, {**details[0], "diverged_runs": 1})
+    out = io.StringIO()
+    Console(file=out, width=80).print(demo.table([(results[0], details[0]), some]))  # type: ignore[list-item]
+    assert re.search(r"Raker +far too fast +diverges ", out.getvalue())
+    assert re.search(r"Raker +now and then too fast +1/3 diverge ", out.getvalue())
 
 
-def test_demo_shows_every_algorithm_in_eighty_columns(quick: demo.Results):
-    text = shown(demo.show, quick)
+def test_demo_shows_every_algorithm_in_eighty_columns(quick: Any):
+    text = shown(demo.show, *quick)
     assert "…" not in text
     assert max(map(len, text.splitlines())) <= 80
-    for entrant in entrants():
-        assert len(re.findall(rf" {NAMES[entrant.learner]} +{re.escape(entrant.variant)} ", text)) == 2
+    for entrant in [*paper_entrants(), *default_entrants()]:
+        wanted = 0 if "1-D" in entrant.variant else 2
+        assert len(re.findall(rf" {NAMES[entrant.learner]} +{re.escape(entrant.variant)}  ", text)) == wanted
     assert "true kernels: 0.32, 0.79, 2 " in text
+    assert DEFAULTS in text
 
 
-def test_demo_needs_no_letters_beyond_ascii(quick: demo.Results):
+def test_demo_puts_the_published_number_beside_the_form_that_matches_it(quick: Any):
+    results = [{**r, "dataset": "airfoil", "paper_mse": 0.01283} for r in quick[0] if r["dataset"] == "mixture"]
+    details = [{**d, "dataset": "airfoil", "truth": []} for d in quick[1] if d["dataset"] == "mixture"]
+    text = shown(demo.show, results, details)
+    assert re.search(r"SFG-MKL +commit first, 1-D Delta +12\.83 ", text)
+    assert not re.search(r"commit argmax +12\.83", text)
+    assert "…" not in text
+
+
+def test_demo_needs_no_letters_beyond_ascii(quick: Any):
     out = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
-    demo.show(quick, Console(file=out, width=80))
+    demo.show(*quick, Console(file=out, width=80))
     out.flush()
 
 
@@ -138,17 +148,6 @@ def test_bench_times_every_algorithm_and_fits_eighty_columns(monkeypatch: pytest
     assert all(timing[way] > 0 for timing in results["timings"] for way in ("chunk", "row", "numpy"))
     assert len(ticks) == bench.ticks()
     assert "…" not in shown(bench.show, results)
-
-
-def test_published_numbers_stand_beside_ours(tmp_path: Path):
-    rng = np.random.default_rng(0)
-    for name in published.DATA:
-        np.savetxt(tmp_path / f"{name}.csv", rng.random((30, 3)), delimiter=",", header="a,b,target", comments="")
-    results = published.run(tmp_path, sets=1, console=Console(file=io.StringIO()))
-    text = shown(published.show, json.loads(json.dumps(results)))
-    assert "…" not in text
-    assert text.count("published") == len(NAMES)
-    assert re.search(r"SFG-MKL-R +published +12\.81 +21\.38 +20\.20 +4\.36", text)
 
 
 # Progress and files
@@ -164,6 +163,12 @@ def test_the_bar_appears_on_a_terminal_and_only_after_a_while(
         for _ in range(10):
             waiting.tick(1)
     assert ("running" in out.getvalue()) is bar
+
+
+def test_the_bar_takes_a_size_that_shows_only_later():
+    with patience.Patience(None, Console(file=io.StringIO(), force_terminal=True), "fetching") as waiting:
+        waiting.at(10, None)
+        waiting.at(20, 40)
 
 
 def test_results_are_written_whole_or_not_at_all(tmp_path: Path):
@@ -195,10 +200,11 @@ def test_equations_page_is_up_to_date():
     assert page == equations.page(), "run make equations"
 
 
-def test_every_equation_is_computed_in_both_texts_or_before_the_rounds_begin():
+def test_every_equation_is_computed_in_both_texts_or_before_or_after_the_rounds():
     python, cpp = equations.tagged(equations.PYTHON), equations.tagged(equations.CPP)
     assert set(python) == set(equations.EQUATIONS)
-    assert set(cpp) == set(equations.EQUATIONS) - {"3", "7", "11"}
+    before, after = {"3", "7", "11"}, {"19", "20", "21", "26"}
+    assert set(cpp) == set(equations.EQUATIONS) - before - after
 
 
 @pytest.mark.parametrize("path", [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))], ids=lambda p: p.name)

@@ -3,6 +3,7 @@
 # Commands import what they need when they run: NumPy and scikit-learn take longer to load than
 # `omkl --help` may take altogether.
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -27,7 +28,7 @@ def plainly() -> Iterator[None]:
     except KeyboardInterrupt:
         typer.echo("omkl: interrupted", err=True)
         raise typer.Exit(130) from None
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, LookupError) as error:
         typer.echo(f"omkl: {error}", err=True)
         raise typer.Exit(1) from None
 
@@ -54,6 +55,23 @@ Json = Annotated[
 ]  # fmt: skip
 
 
+Seed = Annotated[int, typer.Option(min=0, metavar="N", help="First seed of features, draws and streams.")]
+Jobs = Annotated[int, typer.Option(min=0, metavar="N", help="Runs at a time; 0 for as many as there are cores.")]
+
+
+def words(values: list[str] | None) -> list[str]:
+    """Names given one by one or with commas between them.
+
+    >>> words(["airfoil,naval", "concrete"])
+    ['airfoil', 'naval', 'concrete']
+    """
+    return [word for value in values or [] for word in value.split(",") if word]
+
+
+def cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
 @app.callback()
 def door(
     show_version: Annotated[
@@ -64,39 +82,148 @@ def door(
 
     \b
     Examples:
-      omkl demo                           every algorithm, in a few seconds
-      omkl demo --quick --json demo.json  shorter, and the results as a file
-      omkl bench                          time per sample on this machine
+      omkl demo              every algorithm, in a few seconds
+      omkl reproduce         the paper's tables and figures, measured again
+      omkl data list         the data sets, and where they are
+      omkl bench             time per sample on this machine
     """
 
 
 @app.command()
-def demo(
-    quick: Annotated[bool, typer.Option("--quick", help="Short streams, one random-feature set.")] = False,
-    json: Json = None,
-    seed: Annotated[int, typer.Option(min=0, metavar="N", help="Seed of streams, features and draws.")] = 0,
+def reproduce(
+    names: Annotated[list[str] | None, typer.Argument(hidden=True)] = None,
+    datasets: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--datasets", metavar="NAME...", help="Data sets, or paths of CSV files; the paper's four unless named."
+        ),
+    ] = None,
+    algorithms: Annotated[
+        list[str] | None, typer.Option("--algorithms", metavar="NAME...", help="Algorithms; all of them unless named.")
+    ] = None,
+    runs: Annotated[int, typer.Option(min=1, metavar="R", help="Random-feature sets to average over.")] = 50,
+    jobs: Jobs = 0,
+    seed: Seed = 0,
+    theory: Annotated[bool, typer.Option("--theory", help="Also regret, bounds and complexity (minutes).")] = False,
+    beyond: Annotated[bool, typer.Option("--beyond", help="Also what the paper does not vary (minutes).")] = False,
+    out: Annotated[
+        Path, typer.Option(metavar="DIR", file_okay=False, callback=in_a_folder, help="Where the files go.")
+    ] = Path("reproduction"),
 ) -> None:
-    """Run every algorithm over two embedded streams.
+    """Measure the paper's tables and figures again.
 
-    One is scikit-learn's diabetes set, the other is generated from three known kernels, which are
-    shown beside the weights that each algorithm learned.
+    Writes results.jsonl, tables.md, figures/ and report.html to DIR. Interrupted, it goes on where it
+    stopped when it is called again.
+
+    \b
+    Examples:
+      omkl reproduce
+      omkl reproduce --datasets airfoil,concrete --algorithms Raker,SFG-MKL --runs 10
+      omkl reproduce --datasets my.csv --out mine
+      omkl reproduce --theory --beyond
+    """
+    with plainly():
+        from rich.console import Console
+
+        from omkl.lab.entrants import NAMES
+        from omkl.lab.reproduce import job
+
+        sets, learners = words(datasets), words(algorithms)
+        known = {name.lower() for name in NAMES.values()}
+        for name in words(names):  # --datasets a b: what follows the first name arrives here
+            (learners if name.lower() in known else sets).append(name)
+        options = job.Options.checked(
+            sets, learners, runs=runs, jobs=jobs or cores(), seed=seed, out=out, theory=theory, beyond=beyond
+        )
+        job.reproduce(options, Console(), Console(stderr=True))
+
+
+@app.command()
+def demo(
+    quick: Annotated[bool, typer.Option("--quick", help="The embedded streams, shortened, one feature set.")] = False,
+    jobs: Jobs = 0,
+    seed: Seed = 0,
+    out: Annotated[
+        Path, typer.Option(metavar="DIR", file_okay=False, callback=in_a_folder, help="Where the files go.")
+    ] = Path("demo"),
+) -> None:
+    """Reproduce in small: two embedded streams, and the paper's sets at hand.
+
+    One stream is scikit-learn's diabetes set, the other is generated from three known kernels, which
+    are shown beside the weights that each algorithm learned.
 
     \b
     Example:
-      omkl demo --quick --seed 7 --json demo.json
+      omkl demo --quick --seed 7 --out demo
     """
     with plainly():
         from rich.console import Console
 
         from omkl.lab import demo as job
-        from omkl.lab.files import write_json
-        from omkl.lab.patience import Patience
 
-        with Patience(job.rows_to_run(quick), Console(stderr=True)) as patience:
-            results = job.run(quick, seed, patience.tick)
-        if json is not None:
-            write_json(json, results)
-        job.show(results, Console())
+        job.run(quick, seed, jobs or cores(), out, Console(), Console(stderr=True))
+
+
+data = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Data sets: what there is, and where.")
+app.add_typer(data, name="data")
+
+
+@data.command("list")
+def data_list() -> None:
+    """Show every data set and where it lies.
+
+    \b
+    Example:
+      OMKL_DATA=~/data omkl data list
+    """
+    with plainly():
+        from rich.console import Console
+
+        from omkl.lab.data.shelf import listing
+
+        Console().print(listing())
+
+
+@data.command("path")
+def data_path(name: Annotated[str, typer.Argument(metavar="NAME")]) -> None:
+    """Print the path of a data set's file.
+
+    \b
+    Example:
+      omkl data path airfoil
+    """
+    with plainly():
+        from omkl.lab.data.shelf import path_of
+
+        typer.echo(path_of(name))
+
+
+@data.command("fetch")
+def data_fetch(names: Annotated[list[str], typer.Argument(metavar="NAME...", help="Names, or all.")]) -> None:
+    """Fetch data sets into the user's cache.
+
+    \b
+    Examples:
+      omkl data fetch airfoil naval
+      omkl data fetch all
+    """
+    with plainly():
+        from rich.console import Console
+
+        from omkl.lab.data.download import ARCHIVES
+        from omkl.lab.data.sets import find
+        from omkl.lab.data.shelf import get
+
+        wanted = list(ARCHIVES) if words(names) == ["all"] else [find(name).name for name in words(names)]
+        failed = []
+        for name in wanted:
+            try:
+                typer.echo(get(name, Console(stderr=True)))
+            except OSError as error:
+                failed.append(name)
+                typer.echo(f"omkl: {error}", err=True)
+        if failed:
+            raise typer.Exit(1)
 
 
 @app.command()

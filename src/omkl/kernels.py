@@ -40,7 +40,7 @@ class Kernel(ABC):
     def __post_init__(self) -> None:
         if not (isinstance(self.length_scale, (int, float, np.number)) and 1e-100 < self.length_scale < 1e100):
             raise ValueError(
-                f"length_scale must be a positive finite number (between 1e-100 and 1e100), got {self.length_scale!r}; "
+                f"length_scale must be a positive finite number, got {self.length_scale!r}; between 1e-100 and 1e100, "
                 "it is the distance over which the function may change, in units of the inputs"
             )
         object.__setattr__(self, "length_scale", float(self.length_scale))

@@ -1,146 +1,124 @@
-"""The main job: every algorithm over two embedded streams, as tables of MSE, kernels heard and time."""
+"""The main job in small: every algorithm over the embedded streams and over whatever of the paper's sets is at hand."""
 
-from collections.abc import Callable
-from typing import TypedDict
+from pathlib import Path
 
 from rich import box
 from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from omkl._version import __version__
 from omkl.engine import instruction_set
 from omkl.kernels import dictionary
-from omkl.lab.entrants import entrants
-from omkl.lab.prequential import Score, running_mean_mse, score, sets_of
-from omkl.lab.streams import Stream, diabetes, mixture
+from omkl.lab.data.sets import EMBEDDED, PAPER, locate
+from omkl.lab.entrants import DEFAULTS, MATCHING, NAMES, default_entrants, paper_entrants
+from omkl.lab.reproduce.job import Options, finish, run_cells, streams
+from omkl.lab.reproduce.results import Detail, Result
+from omkl.lab.streams import mixture
 
 BARS, ASCII_BARS = "▁▂▃▄▅▆▇█", "_.:-=+*#"
 LABEL = 30  # columns before the bars
+RUNS, QUICK_RUNS, QUICK_ROWS = 5, 1, 600
 
 
-class StreamResult(TypedDict):
-    name: str
-    about: str
-    rows: int
-    features: int
-    truth: list[int]  # kernels that made the stream, counted from 0; empty where nobody knows
-    mean_mse: float  # MSE of the running mean
-    scores: list[Score]
-
-
-class Results(TypedDict):
-    """All that the tables are made of; the file that `--json` writes."""
-
-    command: str
-    version: str
-    instruction_set: str
-    seed: int
-    streams: list[StreamResult]
-
-
-def embedded(quick: bool, seed: int) -> tuple[list[Stream], int]:
-    """The streams, and how many random-feature sets to average over."""
-    return ([diabetes(), mixture(600, seed)], 1) if quick else ([diabetes(), mixture(5000, seed)], 10)
-
-
-def rows_to_run(quick: bool) -> int:
-    """How often `run` will tick, in rows."""
-    streams, sets = embedded(quick, 0)
-    return sum(len(stream.y) * sets_of(entrant, sets) for stream in streams for entrant in entrants())
-
-
-def run(quick: bool, seed: int, tick: Callable[[int], object] = lambda rows: None) -> Results:
-    """Run everything; `tick` hears of the rows done."""
-    streams, sets = embedded(quick, seed)
-    return {
-        "command": "omkl demo" + (" --quick" if quick else ""),
-        "version": __version__,
-        "instruction_set": instruction_set(),
-        "seed": seed,
-        "streams": [
-            {
-                "name": stream.name,
-                "about": stream.about,
-                "rows": len(stream.y),
-                "features": stream.X.shape[1],
-                "truth": list(stream.truth),
-                "mean_mse": running_mean_mse(stream.y),
-                "scores": [score(entrant, stream, sets, seed, tick) for entrant in entrants()],
-            }
-            for stream in streams
-        ],
-    }
+def run(quick: bool, seed: int, jobs: int, out: Path, console: Console, progress: Console) -> None:
+    """Run, show, and end with the path of the report."""
+    if quick:
+        found = [*streams(["diabetes"], seed, progress), mixture(QUICK_ROWS, seed)]
+    else:
+        at_hand = [name for name in PAPER if locate(name)]
+        found = streams([*EMBEDDED, *at_hand], seed, progress, download=False)
+        if away := [name for name in PAPER if name not in at_hand]:
+            line = f"not at hand: {', '.join(away)}; omkl data fetch gets them, or OMKL_DATA names their folder"
+            console.print(line, style="dim", soft_wrap=True, highlight=False)
+    options = Options([], list(NAMES.values()), QUICK_RUNS if quick else RUNS, jobs, seed, out)
+    results, details = run_cells(found, [*paper_entrants(), *default_entrants()], options, progress)
+    show(results, details, console)
+    finish(out, console)
 
 
 # Tables are functions of results
 
 
-def show(results: Results, console: Console) -> None:
-    for stream in results["streams"]:
+def show(results: list[Result], details: list[Detail], console: Console) -> None:
+    for dataset in dict.fromkeys(r["dataset"] for r in results):
+        pairs = [(r, d) for r, d in zip(results, details, strict=True) if r["dataset"] == dataset and wanted(r)]
         console.print()
-        console.print(table(stream))
-        if stream["truth"]:
-            console.print(weights(stream, console))
+        console.print(table(pairs))
+        if pairs[0][1]["truth"]:
+            console.print(weights(pairs, console))
     console.print(
         Text(
-            "\n/ mean: MSE as a share of the running mean's. kernels: evaluated per sample. us: microseconds per "
-            f"sample, in chunks of rows, on one core ({results['instruction_set']}).\n"
-            "safe defaults: Settings(), which need not know how long the stream is and whose step "
+            "\npaper: the published MSE. / mean: MSE as a share of the running mean's. kernels: evaluated per "
+            f"sample. us: microseconds per sample, on one core ({instruction_set()}).\n"
+            f"{DEFAULTS}: Settings(), which need not know how long the stream is and whose step "
             "cannot overshoot; the other rows follow the paper's protocol.",
             style="dim",
         )
     )
 
 
-def table(stream: StreamResult) -> Table:
-    sets = max(score["sets"] for score in stream["scores"])
-    over = f"mean over {sets} random-feature sets" if sets > 1 else "one random-feature set"
+def wanted(r: Result) -> bool:
+    """The forms with Delta in one dimension differ little: of them only those that match a published number."""
+    return "1-D" not in r["variant"] or (r["paper_mse"] is not None and is_matching(r))
+
+
+def is_matching(r: Result) -> bool:
+    match = MATCHING.get(r["algorithm"])
+    return match is not None and match.form == r["variant"]
+
+
+def table(pairs: list[tuple[Result, Detail]]) -> Table:
+    _, about = pairs[0]
+    runs = max(r["runs"] for r, _ in pairs)
+    over = f"mean over {runs} random-feature sets" if runs > 1 else "one random-feature set"
     out = Table(
-        title=f"{stream['name']}: {stream['rows']} rows, {stream['features']} features ({over})",
-        caption=stream["about"],
-        title_justify="left",
-        caption_justify="left",
-        box=box.SIMPLE_HEAD,
-    )
+        title=f"{about['dataset']}: {about['rows']} rows, {about['features']} features; MSE x 1e-3 ({over})",
+        title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0),
+    )  # fmt: skip
+    published = any(r["paper_mse"] is not None for r, _ in pairs)
     out.add_column("algorithm", no_wrap=True)
     out.add_column("form", no_wrap=True)
-    for name in ("MSE x 1e-3", "/ mean", "kernels", "us"):
+    for name in (*(["paper"] if published else []), "MSE", "/ mean", "kernels", "us"):
         out.add_column(name, justify="right", no_wrap=True)
-    out.add_row("running mean", "", f"{1e3 * stream['mean_mse']:.2f}", "1.00", "", "", style="dim")
-    best = min((s["mse"] for s in stream["scores"] if s["mse"] is not None), default=None)
+    mean = about["mean_mse"]
+    blank = [""] if published else []
+    out.add_row("running mean", "", *blank, f"{1e3 * mean:.2f}", "1.00", "", "", style="dim")
+    best = min((r["mse"] for r, _ in pairs if r["mse"] is not None), default=None)
     previous = ""
-    for s in stream["scores"]:
-        if s["variant"] == "safe defaults" != previous:
+    for r, d in pairs:
+        if r["variant"] == DEFAULTS != previous:
             out.add_section()
-        previous = s["variant"]
-        if s["mse"] is None:
-            where = "diverges" if s["diverged"] == s["sets"] else f"{s['diverged']}/{s['sets']} diverge"
+        previous = r["variant"]
+        if r["mse"] is None:
+            where = "diverges" if d["diverged_runs"] == r["runs"] else f"{d['diverged_runs']}/{r['runs']} diverge"
             mse, ratio = f"[red]{where}[/]", ""
         else:
-            mse, ratio = f"{1e3 * s['mse']:.2f}", f"{s['mse'] / stream['mean_mse']:.2f}"
+            mse, ratio = f"{1e3 * r['mse']:.2f}", f"{r['mse'] / mean:.2f}"
+        paper = [f"{1e3 * r['paper_mse']:.2f}" if r["paper_mse"] is not None and is_matching(r) else ""]
         out.add_row(
-            s["algorithm"], s["variant"], mse, ratio, f"{s['kernels']:.1f}", f"{s['microseconds']:.2f}",
-            style="bold" if s["mse"] is not None and s["mse"] == best else "",
+            r["algorithm"], r["variant"], *(paper if published else []), mse, ratio, f"{d['kernels']:.1f}",
+            f"{1e6 * r['seconds'] / d['rows']:.2f}", style="bold" if r["mse"] is not None and r["mse"] == best else "",
         )  # fmt: skip
     return out
 
 
-def weights(stream: StreamResult, console: Console) -> RenderableType:
+def weights(pairs: list[tuple[Result, Detail]], console: Console) -> RenderableType:
     """One bar per kernel of the dictionary: what each learner made of the kernels, under the true ones."""
     plain = console.options.ascii_only
     kernels = dictionary("paper")
     ramp = ASCII_BARS if plain else BARS
-    marks = "".join(("^" if plain else "▲") if i in stream["truth"] else "." for i in range(len(kernels)))
-    scales = ", ".join(f"{kernels[i].length_scale:.2g}" for i in stream["truth"])
+    truth = pairs[0][1]["truth"]
+    marks = "".join(("^" if plain else "▲") if i in truth else "." for i in range(len(kernels)))
+    scales = ", ".join(f"{kernels[i].length_scale:.2g}" for i in truth)
     lines = [
         Text("\nkernel weights learned, from the narrowest kernel to the widest", style="italic"),
         Text(f"{'true kernels: ' + scales:{LABEL}}").append(marks, "green").append(" heaviest", "dim"),
     ]
-    for s in stream["scores"]:
-        if s["weights"] is not None:
-            line = Text(f"{s['algorithm'] + ' ' + s['variant']:{LABEL}}").append(bars(s["weights"], ramp), "cyan")
-            lines.append(line.append(f" {s['heaviest']:.2g}", "dim"))
+    for r, d in pairs:
+        if r["mse"] is not None:
+            heaviest = kernels[max(range(len(kernels)), key=lambda i, w=d["weights"]: w[i])].length_scale  # type: ignore[misc]
+            line = Text(f"{r['algorithm'] + ' ' + r['variant']:{LABEL}}").append(bars(d["weights"], ramp), "cyan")
+            lines.append(line.append(f" {heaviest:.2g}", "dim"))
     lines.append(
         Text(
             "A kernel's weight says how well it predicts on its own, so the weights gather about the best single "

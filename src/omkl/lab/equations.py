@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 PACKAGE = Path(__file__).parents[1]
 ROOT = PACKAGE.parents[1]
-PYTHON = ("kernels.py", "features.py", "graph.py", "losses.py", "rounds/*.py")
+PYTHON = ("kernels.py", "features.py", "graph.py", "losses.py", "rounds/*.py", "lab/reproduce/theory/*.py")
 CPP = ("engine/*.hpp",)
 
 
@@ -38,11 +38,15 @@ EQUATIONS = {
     "17": Equation("eq:7", "step of theta", "theta_i <- theta_i - eta grad l_i"),
     "18a": Equation("eq:8a", "weight of kernel i", "w_i <- w_i exp(-eta l_i)"),
     "18b": Equation("eq:8b", "weight of node i", "u_i <- u_i exp(-eta l^_i)"),
+    "19": Equation("eq:10", "best function in hindsight", "f* = the best f_i*, f_i* = argmin of sum_t L(f(x_t)), f in H_i"),
+    "20": Equation("eq:11", "stochastic regret", "sum_t E_t[L(f(x_t))] - sum_t L(f*(x_t))"),
+    "21": Equation("eq:12", "bound of Theorem 3", "of the regret of SFG-MKL, from epsilon, C, L, 1/q and 1/q_bar"),
     "22": Equation("eq:15", "nodes that lead the refined graph",
                    "D' = {i : u_i / U >= (beta - xi / N) / (1 - xi)}"),
     "23": Equation("eq:16", "the leader nearest to kernel i", "d_i = argmin of Delta(i, j), j over D'"),
     "24": Equation("eq:17", "law of the node I_t on the refined graph", "p_i = (1 - xi) u_i / U + xi [i in D'] / |D'|"),
     "25": Equation("eq:19", "prediction of SFG-MKL-R", "as (13), on the refined graph"),
+    "26": Equation("eq:18", "bound of Theorem 4", "of the regret of SFG-MKL-R, from epsilon, C, L and beta"),
 }  # fmt: skip
 
 

@@ -13,12 +13,12 @@ WAIT = 2.0  # seconds before the bar appears
 class Patience:
     """Counts to `total`; after two seconds, on a terminal, a bar shows how far it is."""
 
-    def __init__(self, total: int, console: Console) -> None:
+    def __init__(self, total: int | None, console: Console, what: str = "running") -> None:
         self._progress = Progress(
             TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn(),
             console=console, transient=True, disable=not console.is_terminal,
         )  # fmt: skip
-        self._task = self._progress.add_task("running", total=total)
+        self._task = self._progress.add_task(what, total=total)
         self._begin = time.monotonic()
 
     def __enter__(self) -> Self:
@@ -26,6 +26,14 @@ class Patience:
 
     def tick(self, count: int) -> None:
         self._progress.advance(self._task, count)
+        self._appear()
+
+    def at(self, done: int, total: int | None) -> None:
+        """So far, of so much: for a job whose size shows only while it runs."""
+        self._progress.update(self._task, completed=done, total=total)
+        self._appear()
+
+    def _appear(self) -> None:
         if not self._progress.live.is_started and time.monotonic() - self._begin > WAIT:
             self._progress.start()
 

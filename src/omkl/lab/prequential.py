@@ -2,34 +2,43 @@
 
 import time
 from collections.abc import Callable
-from typing import TypedDict
+from typing import Any, NamedTuple, TypedDict
 
 import numpy as np
 
-from omkl.arrays import Vector
+from omkl.arrays import Index, Tensor, Vector
 from omkl.errors import DivergenceError
-from omkl.kernels import dictionary
-from omkl.lab.entrants import NAMES, Entrant
+from omkl.features import column_names, frequencies
+from omkl.lab.entrants import Entrant
 from omkl.lab.streams import Stream
 from omkl.online import Online
 from omkl.rounds.weights import normalised
+from omkl.settings import Settings
 
-CHUNK = 1000  # rows per engine call: between two calls there is time for Ctrl-C and for the progress bar
-BLOWN_UP = 100  # times the running mean's MSE; beyond it a learner has diverged, whether or not it overflowed
+CHUNK = 1000  # rows per engine call: between two calls there is time for Ctrl-C
+DIVERGED = 1.0  # targets lie in [0, 1], so an MSE beyond it is worse than that of any constant
+POINTS = 100  # of a curve
+SNAPSHOTS = 60  # of the weights, over the stream
 
 
-class Score(TypedDict):
-    """What is kept of one learner on one stream; `mse` and `weights` are None where it diverged."""
+class Run(TypedDict):
+    """What is kept of one learner, one stream and one random-feature set."""
 
-    algorithm: str
-    variant: str
-    sets: int  # random-feature sets averaged over
-    diverged: int  # how many of them diverged
-    mse: float | None
+    mse: float | None  # None where the learner left the range of useful numbers
+    diverged: bool
     kernels: float  # evaluated per sample
-    microseconds: float  # per sample
-    weights: list[float] | None  # w / W at the end of the stream, averaged over the sets
-    heaviest: float | None  # length scale of the kernel that weighs most
+    seconds: float  # of one core
+    curve: list[float]  # MSE_t at `grid(T)`
+    weights: list[float]  # w / W at the end of the stream
+    history: list[list[float]]  # w / W at `snapshots(T)`, where it was asked for
+
+
+class Told(NamedTuple):
+    """A stream gone through."""
+
+    predictions: Vector  # as far as it came
+    seconds: float
+    weights: list[Vector]  # w / W at the stops
 
 
 def running_mean_mse(y: Vector) -> float:
@@ -42,53 +51,95 @@ def running_mean_mse(y: Vector) -> float:
     return float(np.mean((means - y) ** 2))
 
 
-def sets_of(entrant: Entrant, sets: int) -> int:
+def runs_of(entrant: Entrant, runs: int) -> int:
     """OMKR draws nothing, so that one run says all."""
-    return 1 if entrant.learner == "omkr" else sets
+    return 1 if entrant.learner == "omkr" else runs
 
 
-def score(
-    entrant: Entrant, stream: Stream, sets: int, seed: int = 0, tick: Callable[[int], object] = lambda rows: None
-) -> Score:
-    """Run `entrant` over `stream` with the random-feature sets seed, seed + 1, ...; `tick` hears of rows done."""
-    rows, d = stream.X.shape
-    settings = entrant.settings(rows)
-    sets = sets_of(entrant, sets)
-    limit = BLOWN_UP * running_mean_mse(stream.y)
-    errors: list[float] = []
+def grid(rows: int) -> Index:
+    """The rounds at which a curve is kept: dense at first, then evenly spaced, the last one always.
+
+    >>> grid(4)
+    array([1, 2, 3, 4])
+    """
+    even = np.linspace(rows / POINTS, rows, POINTS)
+    early = np.geomspace(1, max(rows / POINTS, 1), POINTS // 5)
+    return np.unique(np.clip(np.ceil(np.concatenate((early, even))), 1, rows)).astype(np.intp)
+
+
+def snapshots(rows: int) -> Index:
+    return np.unique(np.linspace(0, rows, SNAPSHOTS + 1).astype(np.intp))[1:]
+
+
+def go_through(
+    online: Online, stream: Stream, stops: Index | None = None, between: Callable[[], object] = lambda: None
+) -> Told:
+    """Learn the stream in chunks; `between` is called after each and may raise to give up.
+
+    Where the learner diverges, what came before is told.
+    """
+    rows = len(stream.y)
+    cuts = np.unique(np.concatenate((np.arange(CHUNK, rows, CHUNK), [] if stops is None else stops, [rows])))
+    kept = set() if stops is None else set(stops.tolist())
+    pieces: list[Vector] = []
     weights: list[Vector] = []
-    diverged = learned = evaluations = 0
-    seconds = 0.0
-    for number in range(seed, seed + sets):
-        online = Online.make(entrant.learner, settings, d, number)
-        total = 0.0
+    seconds, start = 0.0, 0
+    for stop in cuts.astype(int).tolist():
+        begin = time.thread_time()  # not the clock on the wall: others may be using the machine
         try:
-            for start in range(0, rows, CHUNK):
-                X, y = stream.X[start : start + CHUNK], stream.y[start : start + CHUNK]
-                begin = time.perf_counter()
-                try:
-                    predictions = online.run(X, y)
-                finally:
-                    seconds += time.perf_counter() - begin
-                total += float(np.sum((predictions - y) ** 2))
-                tick(len(y))
+            pieces.append(online.run(stream.X[start:stop], stream.y[start:stop]))
         except DivergenceError:
-            total = np.inf
-            tick(rows - start)
-        learned += online.t
-        evaluations += online.evaluations
-        diverged += not total / rows <= limit
-        errors.append(total / rows)
-        weights.append(normalised(online.state.log_w))
-    w = np.mean(weights, axis=0)
+            break
+        finally:
+            seconds += time.thread_time() - begin
+        if stop in kept:
+            weights.append(normalised(online.state.log_w))
+        start = stop
+        between()
+    return Told(np.concatenate(pieces) if pieces else np.empty(0), seconds, weights)
+
+
+def run_once(
+    entrant: Entrant, problem: Any, stream: Stream, seed: int, history: bool = False,
+    between: Callable[[], object] = lambda: None,
+) -> Run:  # fmt: skip
+    """One pass of `entrant` over `stream`; `problem` holds its random features, `seed` makes its draws."""
+    rows = len(stream.y)
+    online = Online(entrant.learner, problem, seed)
+    told = go_through(online, stream, snapshots(rows) if history else None, between)
+    errors = (told.predictions - stream.y[: len(told.predictions)]) ** 2
+    whole = len(errors) == rows
+    mse = float(errors.mean()) if whole else None
+    at = grid(rows)
     return {
-        "algorithm": NAMES[entrant.learner],
-        "variant": entrant.variant,
-        "sets": sets,
-        "diverged": diverged,
-        "mse": None if diverged else float(np.mean(errors)),
-        "kernels": evaluations / learned,
-        "microseconds": 1e6 * seconds / learned,
-        "weights": None if diverged else w.tolist(),
-        "heaviest": None if diverged else dictionary(settings.kernels)[int(np.argmax(w))].length_scale,
+        "mse": mse,
+        "diverged": mse is None or not mse <= DIVERGED,
+        "kernels": online.evaluations / max(online.t, 1),
+        "seconds": told.seconds,
+        "curve": [brief(x) for x in np.cumsum(errors)[at - 1] / at] if whole else [],
+        "weights": [brief(w) for w in normalised(online.state.log_w)],
+        "history": [[brief(x) for x in w] for w in told.weights],
     }
+
+
+def brief(x: float) -> float:
+    """Enough digits for a picture."""
+    return float(f"{x:.5g}")
+
+
+class Features:
+    """The random features of one stream and one seed, drawn once and shared by whoever asks for the same."""
+
+    def __init__(self, d: int, seed: int) -> None:
+        self._names, self._seed = column_names(d), seed
+        self._drawn: dict[tuple[Any, int], Tensor] = {}
+
+    def given_to(self, problem: Any, settings: Settings) -> Any:
+        """`problem` with this seed's features; OMKR has none."""
+        if not hasattr(problem, "V"):
+            return problem
+        kernels = tuple(settings.kernels)
+        key = (kernels, settings.n_features)
+        if key not in self._drawn:
+            self._drawn[key] = frequencies(kernels, self._names, settings.n_features, self._seed)  # type: ignore[arg-type]
+        return problem._replace(V=self._drawn[key])

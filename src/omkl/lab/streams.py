@@ -1,6 +1,5 @@
-"""Streams to learn from: bundled, generated, or read from a file, scaled as the paper scales them."""
+"""Streams to learn from: bundled or generated, scaled as the paper scales them."""
 
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -18,6 +17,7 @@ class Stream(NamedTuple):
     X: Matrix  # (T, d)
     y: Vector  # (T,)
     truth: tuple[int, ...] = ()  # kernels of the paper's dictionary that made y, where that is known
+    columns: tuple[str, ...] = ()  # names of the features, where they have any
 
 
 def paper_scaled(X: Matrix, y: Vector) -> tuple[Matrix, Vector]:
@@ -34,9 +34,9 @@ def paper_scaled(X: Matrix, y: Vector) -> tuple[Matrix, Vector]:
 
 def diabetes() -> Stream:
     """scikit-learn's bundled diabetes set: 442 rows, 10 features."""
-    return Stream(
-        "diabetes", "scikit-learn's bundled set, in file order", *paper_scaled(*load_diabetes(return_X_y=True))
-    )
+    bunch = load_diabetes()
+    X, y = paper_scaled(bunch.data, bunch.target)
+    return Stream("diabetes", "scikit-learn's bundled set, in file order", X, y, columns=tuple(bunch.feature_names))
 
 
 TRUTH = (10, 18, 26)  # length scales 0.32, 0.79 and 2.0
@@ -64,10 +64,3 @@ def mixture(rows: int, seed: int) -> Stream:
     y = f + 0.1 * f.std() * rng.standard_normal(rows)
     about = "generated from three kernels of the dictionary, plus noise"
     return Stream("mixture", about, X, (y - y.min()) / (y.max() - y.min()), TRUTH)
-
-
-def read(path: Path) -> Stream:
-    """A CSV file with a header line, the target in its last column; `.gz` is unpacked."""
-    table = np.loadtxt(path, delimiter=",", skiprows=1)
-    name = path.name.removesuffix(".gz").removesuffix(".csv")
-    return Stream(name, str(path.name), *paper_scaled(table[:, :-1], table[:, -1]))
