@@ -513,7 +513,7 @@ class GraphMKLRegressor(GraphMKL, Regressing):
         Rows for which all experts are evaluated.
     discount, memory : float, default=None
         Share of the evidence forgotten, and of the noise estimate kept, with every row;
-        0.1 and 0.97 for numbers, 0.02 and 0.97 for labels.
+        0.1 and 0.97 for numbers, 0.01 and 0.98 for labels.
     adapt : bool, default=True
         Start a second set of experts when the error rises, and keep the better one.
     random_state : int, RandomState or None, default=None
