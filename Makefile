@@ -13,13 +13,18 @@ ARGS ?=
 SOME := || [ $$? -eq 5 ]
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint test-slow smoke soak bench format equations lock clean distclean
+.PHONY: help demo reproduce test lint test-slow smoke soak bench format equations lock clean distclean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-demo: $(INSTALLED) ## set up and run every algorithm over two embedded streams (ARGS="--quick")
-	@$(BIN)/omkl demo $(ARGS)
+demo: $(INSTALLED) ## set up, run everything in small and write a report (ARGS="--quick")
+	@mkdir -p build
+	@$(BIN)/omkl demo --out build/demo $(ARGS)
+
+reproduce: $(INSTALLED) ## the paper's tables and figures (ARGS="--theory --beyond")
+	@mkdir -p build
+	@$(BIN)/omkl reproduce --out build/reproduction $(ARGS)
 
 test: lint ## set up, then lint, types, import contract, tests and doctests
 	$(BIN)/pytest -n 2 -m "not slow and not soak"
@@ -40,7 +45,7 @@ smoke: $(INSTALLED)
 	$(BIN)/python $(PIP) wheel --no-build-isolation --no-deps --wheel-dir build/smoke .
 	$(PYTHON) -m venv build/smoke/venv
 	build/smoke/venv/bin/python $(PIP) install --constraint constraints.txt build/smoke/*.whl
-	cd build/smoke && venv/bin/omkl --version && venv/bin/omkl --help >/dev/null && venv/bin/omkl demo --quick
+	cd build/smoke && venv/bin/omkl --version && venv/bin/omkl --help >/dev/null && venv/bin/omkl demo --quick --out demo
 
 soak: $(INSTALLED) ## the tests that take very long
 	$(BIN)/pytest -m soak $(SOME)

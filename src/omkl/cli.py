@@ -104,6 +104,7 @@ def reproduce(
     runs: Annotated[int, typer.Option(min=1, metavar="R", help="Random-feature sets to average over.")] = 50,
     jobs: Jobs = 0,
     seed: Seed = 0,
+    defaults: Annotated[bool, typer.Option("--defaults", help="Also the library's own defaults, Settings().")] = False,
     theory: Annotated[bool, typer.Option("--theory", help="Also regret, bounds and complexity (minutes).")] = False,
     beyond: Annotated[bool, typer.Option("--beyond", help="Also what the paper does not vary (minutes).")] = False,
     out: Annotated[
@@ -133,8 +134,9 @@ def reproduce(
         for name in words(names):  # --datasets a b: what follows the first name arrives here
             (learners if name.lower() in known else sets).append(name)
         options = job.Options.checked(
-            sets, learners, runs=runs, jobs=jobs or cores(), seed=seed, out=out, theory=theory, beyond=beyond
-        )
+            sets, learners, runs=runs, jobs=jobs or cores(), seed=seed, out=out, defaults=defaults, theory=theory,
+            beyond=beyond,
+        )  # fmt: skip
         job.reproduce(options, Console(), Console(stderr=True))
 
 

@@ -166,7 +166,8 @@ class GraphLabelCore(GraphCore):
 def whole(p: Matrix) -> Matrix:
     """Chances that sum to 1 to the last digit, where there are any."""
     total = p.sum(axis=1, keepdims=True)
-    return np.divide(p, total, out=np.zeros_like(p), where=total > 0)
+    out: Matrix = np.divide(p, total, out=np.zeros_like(p), where=total > 0)
+    return out
 
 
 def ends(out: Matrix, width: Vector) -> Matrix:

@@ -1,0 +1,231 @@
+"""Every learner on every course, kept as it comes; what is done is not done again."""
+
+import datetime
+import json
+import os
+import platform
+import subprocess
+import warnings
+from collections.abc import Iterable
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from rich.console import Console
+from threadpoolctl import threadpool_limits
+
+from omkl._version import __version__
+from omkl.engine import instruction_set
+from omkl.errors import DivergenceError
+from omkl.lab.data.sets import EMBEDDED, how_to_get, is_path, locate
+from omkl.lab.parallel import Journal, Record, Unit, spread
+from omkl.lab.patience import Patience
+from omkl.lab.peers.courses import COURSES, SHUFFLED, Course, course, task_of
+from omkl.lab.peers.learners import LEARNERS, Learner
+from omkl.lab.peers.page import page
+from omkl.lab.peers.walk import AFTER, SKIP, Walk, calibration_error, log_loss, recovery, right
+from omkl.persist import write_atomically
+
+MACHINE = "machine"  # key of the record that describes it
+
+
+class Options(NamedTuple):
+    """What a user may choose."""
+
+    datasets: tuple[str, ...]
+    learners: tuple[str, ...]
+    rows: int | None = None  # of every course; None for the usual number
+    seeds: int = 10
+    jobs: int = 1
+    out: Path = Path("results/peers.jsonl")
+    docs: Path | None = None
+    fresh: bool = False
+
+    @classmethod
+    def checked(cls, datasets: Iterable[str] = (), learners: Iterable[str] = (), **rest: Any) -> Self:
+        """All of them where none is named; a learner may be named by a part of its name."""
+        courses = tuple(datasets) or COURSES
+        for name in courses:
+            task_of(name)
+        chosen: set[str] = set()
+        for part in learners:
+            found = {name for name in LEARNERS if part.lower() in name.lower()}
+            if not found:
+                raise ValueError(f"no learner is called {part!r}; there are {', '.join(LEARNERS)}")
+            chosen |= found
+        return cls(courses, tuple(name for name in LEARNERS if name in chosen or not chosen), **rest)
+
+
+def compare(options: Options, out: Console, progress: Console) -> None:
+    """Run what is not in the file yet, then write the page."""
+    options.out.parent.mkdir(parents=True, exist_ok=True)
+    chosen = list(cells(options, out))
+    if options.fresh:
+        forget(options.out, {key for unit in chosen for key in unit.keys})
+    with Journal(options.out) as journal:
+        units = [unit for unit in chosen if not finished(journal.records.get(unit.keys[0]))]
+        if units:
+            journal.add((MACHINE,), [machine(options)])
+        with Patience(len(units), progress, "comparing") as patience:
+            for keys, records in spread(units, options.jobs, prefer="processes"):
+                journal.add(keys, records)
+                patience.tick(1)
+                if progress.is_terminal:
+                    progress.print(told(records[0]), highlight=False)
+        if options.docs is not None:
+            write_atomically(options.docs, page(journal.records).encode())
+            out.print(f"wrote {options.docs}", highlight=False)
+
+
+def finished(record: Record | None) -> bool:
+    """What was missing may be there by now."""
+    return record is not None and record["status"] != "missing"
+
+
+def forget(path: Path, keys: set[str]) -> None:
+    """Take these cells out of the file."""
+    if path.exists():
+        lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
+        write_atomically(path, "".join(line for line in lines if json.loads(line)["key"] not in keys).encode())
+
+
+def cells(options: Options, out: Console) -> Iterable[Unit]:
+    """Every learner on every course; a data set that is not at hand is said and left out."""
+    for name in options.datasets:
+        task = task_of(name)
+        if task != "drift" and not at_hand(name.removesuffix(SHUFFLED)):
+            out.print(f"left out: {name} is not at hand, {how_to_get(name.removesuffix(SHUFFLED))}", highlight=False)
+            continue
+        for learner in (LEARNERS[known] for known in options.learners if task in LEARNERS[known].tasks):
+            seeds = options.seeds if learner.seeded else 1
+            rows = f"{options.rows} rows" if options.rows else "usual rows"
+            key = f"{name} | {learner.name} | {rows} | {seeds} seeds"
+            yield Unit((key,), cell, {"name": name, "learner": learner.name, "rows": options.rows, "seeds": seeds})
+
+
+def at_hand(name: str) -> bool:
+    return is_path(name) or name in EMBEDDED or locate(name) is not None
+
+
+def cell(name: str, learner: str, rows: int | None, seeds: int) -> list[Record]:
+    """One learner on one course."""
+    who, what = LEARNERS[learner], course(name, rows)
+    record: Record = {
+        "course": name, "task": what.task, "learner": learner, "ours": who.ours, "status": "ok", "note": "",
+        "rows": len(what.y), "of": what.of, "features": what.X.shape[1], "seeds": seeds,
+    }  # fmt: skip
+    if (absent := who.absent) is not None:
+        return [record | {"status": "missing", "note": absent}]
+    record["version"] = __version__ if who.package == "omkl" else version(who.package)
+    try:
+        with warnings.catch_warnings(), np.errstate(all="ignore"), threadpool_limits(1):
+            warnings.simplefilter("ignore")
+            runs = [measured(who, what, seed) for seed in range(seeds)]
+    except Exception as error:  # whatever a peer does, it is a line of the table
+        text = str(error).splitlines()[0] if str(error) else ""
+        return [record | {"status": "raised", "note": f"{type(error).__name__}: {text}"[:100]}]
+    whole = [run for run in runs if "gave_up" not in run]
+    if 2 * len(whole) <= len(runs):
+        return [record | {"status": "diverged", "note": f"gave up at row {max(r.get('gave_up', 0) for r in runs)}"}]
+    return [record | summary(whole)]
+
+
+def measured(who: Learner, what: Course, seed: int) -> Record:
+    """One run."""
+    try:
+        walk = who.run(what.X, what.y, seed, what.task)
+    except DivergenceError:
+        return {"gave_up": 0}
+    if len(walk.predictions) < len(what.y):
+        return {"gave_up": len(walk.predictions)}
+    run: Record = {"microseconds": 1e6 * walk.seconds / len(what.y)}
+    return run | (of_labels(walk, what) if what.task == "labels" else of_numbers(walk, what))
+
+
+def of_labels(walk: Walk, what: Course) -> Record:
+    p, label = walk.predictions, (what.y + 1) / 2
+    return {"accuracy": right(p, label), "log_loss": log_loss(p, label), "calibration": calibration_error(p, label)}
+
+
+def of_numbers(walk: Walk, what: Course) -> Record:
+    errors = (walk.predictions - what.y) ** 2
+    run: Record = {"mse": float(errors.mean())}
+    stops = (*what.changes[1:], len(errors))
+    if what.changes:
+        run["recovery"] = [recovery(errors, c, stop) for c, stop in zip(what.changes, stops, strict=True)]
+    if walk.ends is not None:
+        held = (walk.ends[:, 0] <= what.y) & (what.y <= walk.ends[:, 1])
+        run |= {"coverage": float(held.mean()), "width": float(np.mean(walk.ends[:, 1] - walk.ends[:, 0]))}
+        if what.changes:
+            run["coverage_after"] = [float(held[c + SKIP : c + SKIP + AFTER].mean()) for c in what.changes]
+    return run
+
+
+def summary(runs: list[Record]) -> Record:
+    """Medians over the seeds; of the error also the extremes."""
+    out: Record = {}
+    for name in runs[0]:
+        values = [run[name] for run in runs]
+        if isinstance(values[0], list):
+            out[name] = [middle(each) for each in zip(*values, strict=True)]
+        else:
+            out[name] = middle(values)
+    for name in ("mse", "accuracy"):
+        if name in out and len(runs) > 1:
+            values = [run[name] for run in runs]
+            out[f"{name}_range"] = [brief(min(values)), brief(max(values))]
+    return out
+
+
+def middle(values: Iterable[float | None]) -> float | None:
+    """The median, None counting as infinite.
+
+    >>> middle([3, None, 1]), middle([None, None, 1])
+    (3.0, None)
+    """
+    median = float(np.median([np.inf if value is None else value for value in values]))
+    return brief(median) if np.isfinite(median) else None
+
+
+def brief(x: float) -> float:
+    return float(f"{x:.5g}")
+
+
+def machine(options: Options) -> Record:
+    """Where and how the numbers were made."""
+    return {
+        "processor": processor(), "cores": os.cpu_count(), "jobs": options.jobs, "seeds": options.seeds,
+        "load": brief(os.getloadavg()[0]) if hasattr(os, "getloadavg") else None,
+        "system": platform.system(), "python": platform.python_version(), "java": java(), "numpy": np.__version__,
+        "omkl": __version__, "instruction_set": instruction_set(), "date": datetime.date.today().isoformat(),
+    }  # fmt: skip
+
+
+def processor() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return platform.processor() or platform.machine()
+    names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.machine()
+
+
+def java() -> str | None:
+    try:
+        shown = subprocess.run(["java", "-version"], capture_output=True, text=True, timeout=30, check=True).stderr
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return shown.splitlines()[0].split(" ", 1)[0] + " " + shown.split('"')[1] if '"' in shown else None
+
+
+def told(record: Record) -> str:
+    """A finished cell in one line."""
+    if record["status"] != "ok":
+        said = f"{record['status']}: {record['note']}"
+    elif record["task"] == "labels":
+        said = f"accuracy {record['accuracy']:.4f}, log-loss {record['log_loss']:.3f}"
+    else:
+        said = f"MSE {record['mse']:.4g}"
+    speed = f", {record['microseconds']:.3g} us" if "microseconds" in record else ""
+    return f"{record['course']:16} {record['learner']:34} {said}{speed}"
