@@ -38,7 +38,7 @@ EQUATIONS = {
     "17": Equation("eq:7", "step of theta", "theta_i <- theta_i - eta grad l_i"),
     "18a": Equation("eq:8a", "weight of kernel i", "w_i <- w_i exp(-eta l_i)"),
     "18b": Equation("eq:8b", "weight of node i", "u_i <- u_i exp(-eta l^_i)"),
-    "19": Equation("eq:10", "best function in hindsight", "f* = the best f_i*, f_i* = argmin of sum_t L(f(x_t)) in H_i"),
+    "19": Equation("eq:10", "best function in hindsight", "f* = the best f_i*, f_i* = argmin of sum_t L(f(x_t))"),
     "20": Equation("eq:11", "stochastic regret", "sum_t E_t[L(f(x_t))] - sum_t L(f*(x_t))"),
     "21": Equation("eq:12", "bound of Theorem 3", "of the regret of SFG-MKL, from epsilon, C, L, 1/q and 1/q_bar"),
     "22": Equation("eq:15", "nodes that lead the refined graph",
