@@ -23,11 +23,9 @@ from omkl.lab.parallel import Journal, Record, Unit, spread
 from omkl.lab.patience import Patience
 from omkl.lab.peers.courses import COURSES, SHUFFLED, Course, course, task_of
 from omkl.lab.peers.learners import LEARNERS, Learner
-from omkl.lab.peers.page import page
+from omkl.lab.peers.page import MACHINE, is_machine, page
 from omkl.lab.peers.walk import AFTER, SKIP, Walk, calibration_error, log_loss, recovery, right
 from omkl.persist import write_atomically
-
-MACHINE = "machine"  # key of the record that describes it
 
 
 class Options(NamedTuple):
@@ -66,7 +64,7 @@ def compare(options: Options, out: Console, progress: Console) -> None:
     with Journal(options.out) as journal:
         units = [unit for unit in chosen if not finished(journal.records.get(unit.keys[0]))]
         if units:
-            journal.add((MACHINE,), [machine(options)])
+            journal.add((f"{MACHINE} {1 + sum(map(is_machine, journal.records))}",), [machine(options)])
         with Patience(len(units), progress, "comparing") as patience:
             for keys, records in spread(units, options.jobs, prefer="processes"):
                 journal.add(keys, records)

@@ -18,6 +18,7 @@ TUNED_ON = ("airfoil", "concrete", "wine_white", "naval", "bias", "energy", "swi
 COMMAND = "OMKL_DATA=~/data python -m omkl.lab.peers --jobs 2 --out results/peers.jsonl --docs docs/peers.md"
 WORDS = {"diverged": "diverges", "raised": "fails", "missing": "not here"}
 NOTHING = "-"
+MACHINE = "machine"  # keys of the records that describe it begin so, one for each session
 
 HOW = f"""\
 Every row is predicted, then learned, in file order, by every learner of a table. Data sets are scaled as in the paper:
@@ -61,7 +62,7 @@ def page(records: Mapping[str, Record]) -> str:
     parts = [
         "# Beside the streaming peers",
         f"Written by `{COMMAND}` from `results/peers.jsonl`; do not edit.\n",
-        *about(records.get("machine")),
+        *about([record for key, record in records.items() if is_machine(key)]),
         "## In short", *in_short(results),
         "## Where we lose", *losses(results),
         "## How", HOW,
@@ -83,15 +84,22 @@ def by_course(records: Mapping[str, Record]) -> Results:
     return {name: {who: found[name][who] for who in LEARNERS if who in found[name]} for name in order}
 
 
-def about(machine: Record | None) -> Iterable[str]:
-    if machine is None:
+def is_machine(key: str) -> bool:
+    return key.startswith(MACHINE)
+
+
+def about(sessions: list[Record]) -> Iterable[str]:
+    """Where the numbers were made; the last session speaks for all, but for how busy the machine was."""
+    if not sessions:
         return
-    java = f", {machine['java']}" if machine["java"] else ""
-    load = f"; load {machine['load']:.1f} when it began" if machine["load"] is not None else ""
+    last = sessions[-1]
+    java = f", {last['java']}" if last["java"] else ""
+    loads = ", ".join(f"{s['load']:.1f}" for s in sessions if s["load"] is not None)
+    began = f"{len(sessions)} sessions, load when they began {loads}" if len(sessions) > 1 else f"load {loads}"
     yield (
-        f"Machine: {machine['processor']}, {machine['cores']} cores, {machine['jobs']} in use{load}; "
-        f"{machine['system']}, Python {machine['python']}, NumPy {machine['numpy']}{java}, "
-        f"{machine['instruction_set']} in our engine; {machine['date']}, {machine['seeds']} seeds.\n"
+        f"Machine: {last['processor']}, {last['cores']} cores, {last['jobs']} in use; {began}; {last['system']}, "
+        f"Python {last['python']}, NumPy {last['numpy']}{java}, {last['instruction_set']} in our engine; "
+        f"{last['date']}, {last['seeds']} seeds.\n"
     )
 
 
@@ -328,7 +336,8 @@ def silent(results: Results) -> Iterable[str]:
     ]  # fmt: skip
     versions = {
         LEARNERS[who].package: cell["version"]
-        for cells in results.values() for who, cell in cells.items() if "version" in cell
+        for cells in results.values() for who, cell in cells.items()
+        if "version" in cell and (cell["ours"] or LEARNERS[who].package != "omkl")
     }  # fmt: skip
     yield "## Versions\n\n" + ", ".join(f"{name} {versions[name]}" for name in sorted(versions)) + ".\n"
     if lines:
