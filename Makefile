@@ -13,7 +13,7 @@ ARGS ?=
 SOME := || [ $$? -eq 5 ]
 
 .DEFAULT_GOAL := help
-.PHONY: help demo reproduce test lint test-slow smoke soak bench format equations lock clean distclean
+.PHONY: help demo reproduce compare test lint test-slow smoke soak bench format equations lock clean distclean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -25,6 +25,9 @@ demo: $(INSTALLED) ## set up, run everything in small and write a report (ARGS="
 reproduce: $(INSTALLED) ## the paper's tables and figures (ARGS="--theory --beyond")
 	@mkdir -p build
 	@$(BIN)/omkl reproduce --out build/reproduction $(ARGS)
+
+compare: $(INSTALLED) ## every learner beside its peers (ARGS="--datasets airfoil"; pip install -e '.[bench]' first)
+	$(BIN)/python -m omkl.lab.peers --docs docs/peers.md $(ARGS)
 
 test: lint ## set up, then lint, types, import contract, tests and doctests
 	$(BIN)/pytest -n 2 -m "not slow and not soak"
