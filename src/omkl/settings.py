@@ -258,7 +258,7 @@ class GraphSettings:
         return graph_mkl.Problem(
             V, graph, self.task, self.outputs, tuple(float(step) for step in self.steps),
             tuple(float(width) for width in self.widths), self.ridges(kernels),
-            self.active, self.warm_up, float(self.discount), float(self.memory), 300 if self.adapt else 0,
+            self.active, self.warm_up, float(self.discount), float(self.memory), 500 if self.adapt else 0,
         )  # fmt: skip
 
 

@@ -62,7 +62,7 @@ class Problem(NamedTuple):
     warm_up: int = 512
     discount: float = 0.1  # of the evidence, per round
     memory: float = 0.97  # of the noise estimate, per round
-    trial: int = 300  # rounds a challenger has; 0: there is none
+    trial: int = 500  # rounds a challenger has; 0: there is none
 
 
 class State(NamedTuple):
