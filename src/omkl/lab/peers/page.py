@@ -19,7 +19,7 @@ TUNED_ON = ("airfoil", "concrete", "wine_white", "naval", "bias", "energy", "swi
 COMMAND = "OMKL_DATA=~/data python -m omkl.lab.peers --jobs 2 --out results/peers.jsonl --docs docs/peers.md"
 WORDS = {"diverged": "diverges", "raised": "fails", "missing": "not here"}
 NOTHING = "-"
-MACHINE = "machine"  # keys of the records that describe it begin so, one for each session
+MACHINE = "machine"  # keys of the records that describe it begin so, one for each time it was started
 
 HOW = f"""\
 Every row is predicted, then learned, in file order, by every learner of a table. Data sets are scaled as in the paper:
@@ -91,14 +91,14 @@ def is_machine(key: str) -> bool:
     return key.startswith(MACHINE)
 
 
-def about(sessions: list[Record]) -> Iterable[str]:
-    """Where the numbers were made; the last session speaks for all, but for how busy the machine was."""
-    if not sessions:
+def about(starts: list[Record]) -> Iterable[str]:
+    """Where the numbers were made; the last start speaks for all, but for how busy the machine was."""
+    if not starts:
         return
-    last = sessions[-1]
+    last = starts[-1]
     java = f", {last['java']}" if last["java"] else ""
-    loads = ", ".join(f"{s['load']:.1f}" for s in sessions if s["load"] is not None)
-    began = f"{len(sessions)} sessions, load when they began {loads}" if len(sessions) > 1 else f"load {loads}"
+    loads = ", ".join(f"{s['load']:.1f}" for s in starts if s["load"] is not None)
+    began = f"started {len(starts)} times, load then {loads}" if len(starts) > 1 else f"load {loads}"
     yield (
         f"Machine: {last['processor']}, {last['cores']} cores, {last['jobs']} in use; {began}; {last['system']}, "
         f"Python {last['python']}, NumPy {last['numpy']}{java}, {last['instruction_set']} in our engine; "
