@@ -21,7 +21,7 @@ def omkl(*words: str, **options: object) -> subprocess.CompletedProcess[str]:
     """The command in a process of its own, 80 columns wide and no terminal."""
     command = [sys.executable, "-c", "from omkl.cli import main; main()", *words]
     env = os.environ | {"COLUMNS": "80", "PYTHONIOENCODING": "utf-8"}
-    return subprocess.run(command, capture_output=True, text=True, env=env, **options)  # type: ignore[call-overload]
+    return subprocess.run(command, capture_output=True, text=True, env=env, **options)
 
 
 def test_help_shows_every_command_and_examples():

@@ -108,7 +108,7 @@ def test_a_diverged_learner_is_a_row_that_says_so(tmp_path: Path):
     results, details = measure(cells([mixture(400, seed=0)], [DIVERGING], 3, 0), tmp_path, 1)
     some = ({**results[0], "variant": "now and then too fast"}, {**details[0], "diverged_runs": 1})
     out = io.StringIO()
-    Console(file=out, width=80).print(demo.table([(results[0], details[0]), some]))  # type: ignore[list-item]
+    Console(file=out, width=80).print(demo.table([(results[0], details[0]), some]))
     assert re.search(r"Raker +far too fast +diverges ", out.getvalue())
     assert re.search(r"Raker +now and then too fast +1/3 diverge ", out.getvalue())
 

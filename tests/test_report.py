@@ -95,7 +95,7 @@ def test_every_cell_has_its_row_and_every_chart_a_label(page: str, folder: Path)
     rows = read_lines(folder / "results.jsonl")
     tables = page.split('id="tables"', 1)[1].split('id="curves"', 1)[0]
     assert tables.count("<tr") == len(rows) + 2  # two tables with a head each
-    found = json.loads(re.search(r'id="charts">(.*?)</script>', page, flags=re.DOTALL)[1])  # type: ignore[index]
+    found = json.loads(re.search(r'id="charts">(.*?)</script>', page, flags=re.DOTALL)[1])
     assert set(found) == {"curves", "weights", "graph", "theory", "beyond"}
     assert all(choice["chart"]["about"] for part in found.values() for choice in part)
 
@@ -229,7 +229,7 @@ def test_tables_sort_by_number_and_by_letter(browser: Any, folder: Path):
     browser.find_element("id", "tab-tables").click()
 
     def column(k: int) -> list[str]:
-        return browser.execute_script(  # type: ignore[no-any-return]
+        return browser.execute_script(
             f"return [...document.querySelector('#tables table').tBodies[0].rows].map(r => r.cells[{k}].textContent)"
         )
 

@@ -165,7 +165,7 @@ class Online:
     # The same for callers that have checked what they pass
 
     def ask(self, x: Vector) -> Any:
-        if self.width > 1 or self.learner == "graph-mkl":
+        if self.learner == "graph-mkl":
             return self.ask_rows(x[None])[0]
         with self._lock:
             f = self._runner.predict(x)
@@ -263,7 +263,7 @@ class Online:
         }  # fmt: skip
 
     def __setstate__(self, kept: dict[str, Any]) -> None:
-        self.__init__(**kept)  # type: ignore[misc]
+        self.__init__(**kept)  # type: ignore[misc]  # unpickling is making it again, from its own arguments
 
     def __repr__(self) -> str:
         return f"Online({self.learner!r}, d={self._d}, t={self.t}, backend={self.backend!r})"

@@ -1,7 +1,7 @@
 """The names of the river door."""
 
 try:
-    import river  # noqa: F401
+    import river  # noqa: F401  # only to see whether it is there
 except ImportError:
     raise ImportError("omkl.river needs river: pip install 'omkl[river]'") from None
 

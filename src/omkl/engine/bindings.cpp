@@ -286,7 +286,7 @@ T *entries(Kept &kept, nb::handle o, const char *name, long size) {
   return a.data();
 }
 void bind_state(GraphMkl::State &s, const GraphMkl::Problem &p, Kept &kept, nb::handle o) {
-  const long N = p.V.N, d = p.V.d, kept_rows = 256;
+  const long N = p.V.N, d = p.V.d;
   s.R = padded_rows(kept, o, "R", {2, N, p.n, p.n});
   s.theta = padded_rows(kept, o, "theta", {2, N, p.B, p.K, p.n});
   s.R_lin = padded_rows(kept, o, "R_lin", {2, p.n_lin, p.n_lin});
@@ -300,11 +300,11 @@ void bind_state(GraphMkl::State &s, const GraphMkl::Problem &p, Kept &kept, nb::
   s.scale = entries<double>(kept, o, "scale", 2 * d);
   s.shift = entries<double>(kept, o, "shift", 2 * p.K);
   s.unit = entries<double>(kept, o, "unit", 2);
-  s.rows = entries<double>(kept, o, "rows", 2 * kept_rows * d);
-  s.answers = entries<double>(kept, o, "answers", 2 * kept_rows * p.K);
-  s.worth = entries<double>(kept, o, "worth", 2 * kept_rows);
-  s.window = entries<double>(kept, o, "window", 2 * d * 1024);
-  s.recalled = entries<double>(kept, o, "recalled", 2 * p.K * 1024);
+  s.rows = entries<double>(kept, o, "rows", 2 * KEPT * d);
+  s.answers = entries<double>(kept, o, "answers", 2 * KEPT * p.K);
+  s.worth = entries<double>(kept, o, "worth", 2 * KEPT);
+  s.window = entries<double>(kept, o, "window", 2 * d * WINDOW);
+  s.recalled = entries<double>(kept, o, "recalled", 2 * p.K * WINDOW);
   s.age = entries<int64_t>(kept, o, "age", 2);
   s.trust = entries<double>(kept, o, "trust", 2);
   s.trend = entries<double>(kept, o, "trend", 3);
@@ -344,7 +344,7 @@ long more_for(const Problem &) {
 long more_for(const GraphMkl::Problem &p) {
   const long widest = p.stride > p.stride_lin ? p.stride : p.stride_lin, E = padded(p.E), K = padded(p.K);
   const long inputs = 2 * padded(p.V.d) + 2 * p.V.P, features = (4 * (p.V.N + 1) + 3) * widest;
-  return inputs + features + 7 * E + padded(2 * p.E * p.K) + 2 * K + 2 * 1024;
+  return inputs + features + 7 * E + padded(2 * p.E * p.K) + 2 * K + 2 * WINDOW;
 }
 
 template <class State>

@@ -5,7 +5,6 @@
 namespace omkl {
 namespace OMKL_ISA {
 
-constexpr long WINDOW = 1024, KEPT = 256;
 constexpr double CLIP = 5;
 constexpr int64_t RANK_EVERY = 20, LISTEN = 16;
 constexpr long LEVELS = 7;

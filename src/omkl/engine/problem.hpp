@@ -153,6 +153,8 @@ struct SfgMklR {
   };
 };
 
+constexpr long WINDOW = 1024, KEPT = 256;  // rows GraphMKL remembers, and keeps for making its experts anew
+
 struct GraphMkl {
   struct Problem {
     Frequencies V;

@@ -406,7 +406,7 @@ class SFGMKL(Door):
         self._start()
 
     @property
-    def _learner(self) -> str:  # type: ignore[override]
+    def _learner(self) -> str:  # type: ignore[override]  # a name elsewhere, here it depends on `refine`
         return "sfg-mkl-r" if self.refine else "sfg-mkl"
 
 
@@ -507,7 +507,7 @@ class GraphMKLRegressor(GraphMKL, Regressing):
             self._keep_waiting(key, x)
         core: GraphTargetCore | None = self._core
         mean, deviation = (0.0, 0.0) if core is None else core.dist_row(x)
-        return proba.Gaussian._from_state(2, mean, deviation**2, 0)  # type: ignore[no-untyped-call]
+        return proba.Gaussian._from_state(2, mean, deviation**2, 0)  # type: ignore[no-untyped-call]  # river's
 
 
 class GraphMKLClassifier(GraphMKL, Classifying):

@@ -96,7 +96,7 @@ class Door(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
         return plots.weights(self.kernels_, np.atleast_2d(self.kernel_weights_).mean(axis=0), ax)
 
 
-class Regressing(RegressorMixin, Door):  # type: ignore[misc]
+class Regressing(RegressorMixin, Door):  # type: ignore[misc]  # as above
     """A number as target."""
 
     _loss: LossName = "squared"
@@ -143,7 +143,7 @@ class Regressing(RegressorMixin, Door):  # type: ignore[misc]
         return predictions
 
 
-class Classifying(ClassifierMixin, Door):  # type: ignore[misc]
+class Classifying(ClassifierMixin, Door):  # type: ignore[misc]  # as above
     """A label as target; more than two are learned one against the rest."""
 
     _loss: LossName = "logistic"

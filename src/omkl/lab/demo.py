@@ -116,7 +116,7 @@ def weights(pairs: list[tuple[Result, Detail]], console: Console) -> RenderableT
     ]
     for r, d in pairs:
         if r["mse"] is not None:
-            heaviest = kernels[max(range(len(kernels)), key=lambda i, w=d["weights"]: w[i])].length_scale  # type: ignore[misc]
+            heaviest = kernels[max(range(len(kernels)), key=d["weights"].__getitem__)].length_scale
             line = Text(f"{r['algorithm'] + ' ' + r['variant']:{LABEL}}").append(bars(d["weights"], ramp), "cyan")
             lines.append(line.append(f" {heaviest:.2g}", "dim"))
     lines.append(

@@ -9,6 +9,7 @@ import numpy as np
 from omkl.arrays import Index, Tensor, Vector
 from omkl.errors import DivergenceError
 from omkl.features import column_names, frequencies
+from omkl.kernels import dictionary
 from omkl.lab.entrants import Entrant
 from omkl.lab.streams import Stream
 from omkl.online import Online
@@ -138,8 +139,8 @@ class Features:
         """`problem` with this seed's features; OMKR has none."""
         if not hasattr(problem, "V"):
             return problem
-        kernels = tuple(settings.kernels)
+        kernels = tuple(dictionary(settings.kernels))
         key = (kernels, settings.n_features)
         if key not in self._drawn:
-            self._drawn[key] = frequencies(kernels, self._names, settings.n_features, self._seed)  # type: ignore[arg-type]
+            self._drawn[key] = frequencies(kernels, self._names, settings.n_features, self._seed)
         return problem._replace(V=self._drawn[key])

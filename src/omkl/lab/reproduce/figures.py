@@ -89,7 +89,7 @@ def save(figure: Figure, stem: Path) -> list[Path]:
     paths = []
     for kind in ("png", "svg"):
         buffer = io.BytesIO()
-        with rc_context(STYLE):  # type: ignore[arg-type]
+        with rc_context(STYLE):  # type: ignore[arg-type]  # its keys are literals to matplotlib's types
             figure.savefig(buffer, format=kind, dpi=120, metadata={"Date": None} if kind == "svg" else None)
         figure.set_layout_engine("none")  # laid out once, both files alike
         path = stem.with_suffix(f".{kind}")

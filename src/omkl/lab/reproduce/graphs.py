@@ -5,6 +5,7 @@ from typing import TypedDict
 import numpy as np
 
 from omkl.graph import refined
+from omkl.kernels import dictionary
 from omkl.lab.streams import Stream
 from omkl.online import Online
 from omkl.settings import Settings
@@ -35,7 +36,7 @@ def drawn(stream: Stream, seed: int) -> Drawn:
     return {
         "dataset": stream.name,
         "round": stop,
-        "scales": [float(f"{kernel.length_scale:.4g}") for kernel in settings.kernels],  # type: ignore[union-attr]
+        "scales": [float(f"{kernel.length_scale:.4g}") for kernel in dictionary(settings.kernels)],
         "edges": np.argwhere(graph.A & apart).tolist(),
         "added": np.argwhere(more).tolist(),
         "dominating": np.flatnonzero(graph.cover).tolist(),

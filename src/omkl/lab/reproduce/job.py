@@ -52,7 +52,7 @@ class Options(NamedTuple):
             if name in SETS and SETS[name].task == "classification" and not others["beyond"]:
                 raise ValueError(f"{name} is a classification set and no part of the tables; add --beyond")
         unique = list(dict.fromkeys(datasets))
-        return cls(unique, algorithms_named(algorithms), **others)  # type: ignore[arg-type]
+        return cls(unique, algorithms_named(algorithms), **others)  # type: ignore[arg-type]  # the command line has typed them
 
 
 def streams(names: list[str], seed: int, console: Console, download: bool = True) -> list[Stream]:
