@@ -27,9 +27,21 @@ def omkl(*words: str, **options: object) -> subprocess.CompletedProcess[str]:
 def test_help_shows_every_command_and_examples():
     out = CliRunner().invoke(app, ["--help"]).output
     assert all(
-        word in out for word in ("demo", "bench", "reproduce", "data", "--version", "Examples", "omkl data list")
+        word in out
+        for word in (
+            "run",
+            "predict",
+            "learn",
+            "inspect",
+            "demo",
+            "bench",
+            "reproduce",
+            "data",
+            "--version",
+            "Examples",
+        )
     )
-    for command in ("demo", "bench", "reproduce", "data list", "data fetch", "data path"):
+    for command in ("run", "predict", "learn", "inspect", "demo", "bench", "reproduce", "data list", "data fetch"):
         help_text = CliRunner().invoke(app, [*command.split(), "--help"]).output
         assert f"omkl {command}" in help_text.split("Example", 1)[1]
 
@@ -90,8 +102,8 @@ def test_bad_words_are_refused_at_once_without_a_traceback(words: list[str], mes
     ("error", "code", "line"),
     [
         (KeyboardInterrupt(), 130, "omkl: interrupted\n"),
-        (OSError(28, "No space left on device"), 1, "omkl: [Errno 28] No space left on device\n"),
-        (ValueError("out_degree must be between 1 and 41, got 50"), 1, "omkl: out_degree must be between"),
+        (OSError(28, "No space left on device"), 2, "omkl: No space left on device\n"),
+        (ValueError("out_degree must be between 1 and 41, got 50"), 2, "omkl: out_degree must be between"),
     ],
 )
 def test_what_goes_wrong_is_one_line_and_an_exit_code(

@@ -145,7 +145,7 @@ def test_data_list_shows_every_set_and_where_it_is(shelves: tuple[Path, Path]):
     path = CliRunner().invoke(app, ["data", "path", "airfoil"])
     assert path.output == f"{own / 'airfoil.csv'}\n"
     missing = CliRunner().invoke(app, ["data", "path", "naval"])
-    assert (missing.exit_code, missing.stdout) == (1, "")
+    assert (missing.exit_code, missing.stdout) == (2, "")
     assert missing.stderr.startswith("omkl: naval is not at hand: run omkl data fetch naval")
 
 
@@ -294,7 +294,7 @@ def test_no_server_at_all_is_one_line(shelves: tuple[Path, Path], monkeypatch: p
     monkeypatch.setattr(download, "UCI", "http://127.0.0.1:1")
     monkeypatch.setattr(download, "PAUSE", 0.0)
     result = CliRunner().invoke(app, ["data", "fetch", "airfoil"])
-    assert result.exit_code == 1
+    assert result.exit_code == 2
     assert re.fullmatch(r"omkl: http://127\.0\.0\.1:1/291.*is there a network\?\n", result.stderr)
 
 
@@ -308,7 +308,7 @@ def test_data_fetch_goes_on_after_a_failure_and_says_so_at_the_end(server: Serve
         give(airfoil_archive()) if "/291/" in handler.path else give(b"", code=404)
     )(handler)  # fmt: skip
     result = CliRunner().invoke(app, ["data", "fetch", "naval", "airfoil"])
-    assert result.exit_code == 1
+    assert result.exit_code == 2
     assert "404" in result.stderr
     assert result.stdout.strip() == str(shelves[1] / "airfoil.csv")
 

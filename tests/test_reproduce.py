@@ -310,7 +310,7 @@ def test_names_may_be_given_with_commas_blanks_or_one_by_one(tmp_path: Path):
 )
 def test_unknown_names_are_told_with_those_there_are(tmp_path: Path, words: list[str], said: str):
     result = CliRunner().invoke(app, ["reproduce", *words, "--out", str(tmp_path / "out")])
-    assert result.exit_code == 1
+    assert result.exit_code == 2
     assert said in result.stderr
     assert result.stderr.count("\n") == 1
     assert not (tmp_path / "out").exists()
@@ -320,7 +320,7 @@ def test_a_bad_file_is_told_with_line_and_column_before_anything_runs(tmp_path: 
     (tmp_path / "bad.csv").write_text("a,b,target\n1,2,3\n4,five,6\n")
     words = ["reproduce", "--datasets", str(tmp_path / "bad.csv"), "--out", str(tmp_path / "out")]
     result = CliRunner().invoke(app, words)
-    assert result.exit_code == 1
+    assert result.exit_code == 2
     assert result.stderr == f"omkl: {tmp_path}/bad.csv, line 3, column 2 (b): wanted a finite number, got 'five'\n"
 
 

@@ -59,7 +59,12 @@ class Codec(NamedTuple):
 
 
 _CODECS: dict[str, Codec] = {}
-_HOMES = {"sklearn": "omkl.estimators.sklearn", "river": "omkl.estimators.river"}
+_HOMES = {
+    "sklearn": "omkl.estimators.sklearn",
+    "river": "omkl.estimators.river",
+    "stream": "omkl.stream.model",
+    "checkpoint": "omkl.stream.run",
+}
 _KERNELS: dict[str, type[Kernel]] = {c.__name__: c for c in (Gaussian, Laplacian, Matern, Cauchy)}
 
 

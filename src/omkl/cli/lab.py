@@ -1,92 +1,14 @@
-"""The command line: a thin door. Words come in, are checked, and the lab or the library does the work."""
+"""Commands of the laboratory: demo, reproduce, data, bench."""
 
 # Commands import what they need when they run: NumPy and scikit-learn take longer to load than
 # `omkl --help` may take altogether.
 
-import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-app = typer.Typer(
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
-
-
-@contextmanager
-def plainly() -> Iterator[None]:
-    """Turn what can go wrong into one line on stderr and an exit code."""
-    try:
-        yield
-    except KeyboardInterrupt:
-        typer.echo("omkl: interrupted", err=True)
-        raise typer.Exit(130) from None
-    except (OSError, ValueError, LookupError) as error:
-        typer.echo(f"omkl: {error}", err=True)
-        raise typer.Exit(1) from None
-
-
-def version(wanted: bool) -> None:
-    if wanted:
-        from omkl._version import __version__
-
-        typer.echo(f"omkl {__version__}")
-        raise typer.Exit
-
-
-def in_a_folder(path: Path | None) -> Path | None:
-    """Refuse before the work what could not be written after it."""
-    if path is not None and not path.parent.is_dir():
-        raise typer.BadParameter(f"there is no folder {str(path.parent)!r}; make it first")
-    return path
-
-
-Json = Annotated[
-    Path | None,
-    typer.Option("--json", metavar="FILE", dir_okay=False, writable=True, callback=in_a_folder,
-                 help="Also write the results to FILE."),
-]  # fmt: skip
-
-
-Seed = Annotated[int, typer.Option(min=0, metavar="N", help="First seed of features, draws and streams.")]
-Jobs = Annotated[int, typer.Option(min=0, metavar="N", help="Runs at a time; 0 for as many as there are cores.")]
-
-
-def words(values: list[str] | None) -> list[str]:
-    """Names given one by one or with commas between them.
-
-    >>> words(["airfoil,naval", "concrete"])
-    ['airfoil', 'naval', 'concrete']
-    """
-    return [word for value in values or [] for word in value.split(",") if word]
-
-
-def cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-@app.callback()
-def door(
-    show_version: Annotated[
-        bool, typer.Option("--version", help="Show the version and exit.", callback=version, is_eager=True)
-    ] = False,
-) -> None:
-    """Online multi-kernel learning: predict, see the answer, learn.
-
-    \b
-    Examples:
-      omkl demo              every algorithm, in a few seconds
-      omkl reproduce         the paper's tables and figures, measured again
-      omkl data list         the data sets, and where they are
-      omkl bench             time per sample on this machine
-    """
+from omkl.cli.door import FAILED, Jobs, Json, Seed, app, cores, in_a_folder, plainly, words
 
 
 @app.command()
@@ -225,7 +147,7 @@ def data_fetch(names: Annotated[list[str], typer.Argument(metavar="NAME...", hel
                 failed.append(name)
                 typer.echo(f"omkl: {error}", err=True)
         if failed:
-            raise typer.Exit(1)
+            raise typer.Exit(FAILED)
 
 
 @app.command()
@@ -248,7 +170,3 @@ def bench(json: Json = None) -> None:
         if json is not None:
             write_json(json, results)
         job.show(results, Console())
-
-
-def main() -> None:
-    app()

@@ -1,0 +1,1 @@
+"""Rows in, rows out: a user's own file or pipe, learned in one pass."""

@@ -1,0 +1,145 @@
+"""What a person sees while a run goes on, and when it is over."""
+
+import sys
+import time
+from typing import Any
+
+from rich.console import Console, Group
+from rich.live import Live
+from rich.markup import escape
+from rich.table import Table
+from rich.text import Text
+
+from omkl.stream.run import Outcome, Run
+
+PLAIN_EVERY = 10.0  # seconds between lines where there is no terminal
+BAR = 28
+
+
+def kernel_name(text: str) -> str:
+    """A kernel in few letters.
+
+    >>> kernel_name("Gaussian(length_scale=0.8912509381337456)")
+    'Gaussian 0.891'
+    """
+    family, _, rest = text.partition("(")
+    values = [part.partition("=")[2] for part in rest.rstrip(")").split(", ")]
+    return " ".join([family, *(f"{float(value):.3g}" for value in values if value)])
+
+
+def error_line(summary: dict[str, Any]) -> str:
+    """The error against the baseline, in words.
+
+    >>> error_line({"scored": 10, "rmse": 0.5, "baseline_rmse": 1.0})
+    'RMSE 0.5 (running mean 1)'
+    """
+    if not summary.get("scored"):
+        return "no target seen yet"
+    if "rmse" in summary:
+        return f"RMSE {summary['rmse']:.4g} (running mean {summary['baseline_rmse']:.4g})"
+    return f"accuracy {summary['accuracy']:.2%} (most frequent label {summary['baseline_accuracy']:.2%})"
+
+
+class Display:
+    """Progress on standard error: a live panel on a terminal, now and then a line elsewhere, or nothing."""
+
+    def __init__(self, console: Console, quiet: bool) -> None:
+        self.console, self.quiet = console, quiet
+        self.began = self.last = time.monotonic()
+        self.rows_at_start: int | None = None
+        self.live = (
+            Live(console=console, refresh_per_second=8, transient=True) if console.is_terminal and not quiet else None
+        )
+
+    def __enter__(self) -> "Display":
+        if self.live is not None:
+            self.live.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.live is not None:
+            self.live.stop()
+
+    def say(self, news: str) -> None:
+        """One line of notice."""
+        if not self.quiet:
+            self.console.print(f"[dim]note:[/dim] {escape(news)}", highlight=False, soft_wrap=True)
+
+    def watch(self, run: Run) -> None:
+        """Called after every piece."""
+        now = time.monotonic()
+        if self.rows_at_start is None:
+            self.rows_at_start, self.began = (run.progress.records if run.resumed else 0), self.began
+        if self.quiet or (self.live is None and now - self.last < PLAIN_EVERY):
+            return
+        if self.live is not None and now - self.last < 0.1:
+            return
+        self.last = now
+        rate = (run.source.records - self.rows_at_start) / max(now - self.began, 1e-9)
+        summary = run.summary()
+        if self.live is not None:
+            self.live.update(self._panel(run, summary, rate))
+        else:
+            self.console.print(
+                f"{run.source.records:,} rows, {rate:,.0f} rows/s, {error_line(summary)}", highlight=False
+            )
+
+    def _panel(self, run: Run, summary: dict[str, Any], rate: float) -> Group:
+        head = Text(f"{run.source.records:,} rows  {rate:,.0f} rows/s  ")
+        size, at = run.source.size, run.source.at
+        if size:
+            share = min(at / size, 1.0)
+            left = (time.monotonic() - self.began) * (1 - share) / max(share, 1e-9)
+            filled = round(BAR * share)
+            head.append("━" * filled, "green").append("━" * (BAR - filled), "dim").append(
+                f" {share:4.0%}, {_clock(left)} left"
+            )
+        leaders = ", ".join(f"{kernel_name(k['kernel'])} ({k['weight']:.0%})" for k in summary["kernels"])
+        return Group(head, Text(error_line(summary)), Text(f"leading kernels: {leaders}", "dim"))
+
+
+def _clock(seconds: float) -> str:
+    seconds = int(seconds + 0.5)
+    return (
+        f"{seconds // 3600}:{seconds // 60 % 60:02d}:{seconds % 60:02d}"
+        if seconds >= 3600
+        else f"{seconds // 60}:{seconds % 60:02d}"
+    )
+
+
+def show(outcome: Outcome, files: dict[str, str | None], console: Console) -> None:
+    """The summary at the end."""
+    s = outcome.summary
+    table = Table(show_header=False, box=None, pad_edge=False)
+    table.add_column(style="dim")
+    table.add_column()
+    table.add_row("target", escape(f"{s['target']} ({s['task']}, {s['learner']}, {s['features']} features)"))
+    counts = [f"{s['rows']:,} read", f"{s['learned']:,} learned"]
+    counts += [f"{s[name]:,} {name}" for name in ("skipped", "waiting") if s[name]]
+    table.add_row("rows", ", ".join(counts))
+    table.add_row("error", error_line(s))
+    if "mae" in s:
+        table.add_row(
+            "", f"MAE {s['mae']:.4g}" + (f", {s['coverage']:.1%} inside the 90 % interval" if "coverage" in s else "")
+        )
+    if "log_loss" in s:
+        table.add_row("", f"log-loss {s['log_loss']:.4g}")
+    for k, kernel in enumerate(s["kernels"]):
+        table.add_row(
+            "kernels" if k == 0 else "",
+            f"{'█' * round(20 * kernel['weight']):20} {kernel['weight']:6.1%}  {kernel_name(kernel['kernel'])}",
+        )
+    if s["changes"]:
+        rows = ", ".join(f"{row:,}" for row in s["changes"][:8])
+        table.add_row("changes", f"about row {rows}" + (" and more" if len(s["changes"]) > 8 else ""))
+    if "seconds" in s:
+        table.add_row("speed", f"{s['rows_per_second']:,.0f} rows per second, {s['seconds']:.1f} s")
+    for what, where in files.items():
+        if where is not None:
+            table.add_row(what, escape("standard output" if where == "-" else where))
+    console.print(table, highlight=False)
+
+
+def terminal(quiet: bool) -> Display:
+    """A display on standard error."""
+    return Display(Console(file=sys.stderr, highlight=False), quiet)

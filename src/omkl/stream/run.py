@@ -1,0 +1,439 @@
+"""One pass over a user's data: predict, write, learn, and lose nothing when stopped."""
+
+import errno
+import json
+import os
+import stat
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+
+from omkl import persist
+from omkl.errors import ModelFileError
+from omkl.persist import Arrays, Codec
+from omkl.stream import model as models
+from omkl.stream.history import History
+from omkl.stream.model import Said, StreamModel, Task
+from omkl.stream.source import DataError, Format, Reading, Source, Stop
+
+PIECE_ROWS = 10_000
+WRITTEN = (".csv", ".tsv", ".jsonl")
+
+
+@dataclass(frozen=True)
+class Options:
+    """What `omkl run` was asked for. The first part decides what is learned."""
+
+    target: str = ""
+    task: Task | None = None
+    learner: str = "graph-mkl"
+    features: tuple[str, ...] = ()
+    drop: tuple[str, ...] = ()
+    categorical: tuple[str, ...] = ()
+    date_format: str | None = None
+    seed: int = 0
+    key: str | None = None
+    pending: int = 10_000
+    format: Format | None = None
+    delimiter: str | None = None
+    encoding: str | None = None
+    header: bool = True
+
+    data: tuple[str, ...] = field(default=(), metadata={"free": True})
+    every: int = field(default=PIECE_ROWS, metadata={"free": True})
+    predictions: str | None = field(default=None, metadata={"free": True})
+    model: str | None = field(default=None, metadata={"free": True})
+    checkpoint: str | None = field(default=None, metadata={"free": True})
+    report: str | None = field(default=None, metadata={"free": True})
+
+    def decisive(self) -> dict[str, Any]:
+        """As JSON, what two runs must share to be the same."""
+        values = {f.name: getattr(self, f.name) for f in fields(self) if not f.metadata.get("free")}
+        return {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
+
+    def wants(self, name: str) -> bool:
+        if name in (self.target, self.key):
+            return True
+        return (not self.features or name in self.features) and name not in self.drop
+
+
+@dataclass
+class Progress:
+    """What a checkpoint holds beside the model: how far it got, and what was written by then."""
+
+    options: dict[str, Any]
+    records: int = 0
+    digest: str = ""
+    written: int | None = None  # bytes of predictions
+    beside: bool = False  # predictions go to another file first, as one of that name was there before
+    skipped: int = 0
+    finished: bool = False
+    told: list[str] = field(default_factory=list)
+
+
+@dataclass
+class Kept:
+    """A checkpoint."""
+
+    model: StreamModel
+    history: History | None
+    progress: Progress
+
+
+@dataclass
+class Outcome:
+    """How a run ended."""
+
+    summary: dict[str, Any]
+    model: StreamModel
+    history: History | None
+    stopped: bool = False
+    nothing_new: bool = False
+
+
+class Teller:
+    """News, each told once."""
+
+    def __init__(self, say: Callable[[str], None]) -> None:
+        self.say = say
+        self.told: list[str] = []
+
+    def __call__(self, about: str, news: str) -> None:
+        if about not in self.told:
+            self.told.append(about)
+            self.say(news)
+
+
+class Writer:
+    """Predictions as CSV, TSV or JSON lines, to a file or standard output."""
+
+    def __init__(self, where: str, keep: int | None, beside: bool | None) -> None:
+        """`keep`: bytes written before the checkpoint; what comes after them is cut off."""
+        self.path = where
+        suffix = Path(where).suffix.lower() if where != "-" else ".csv"
+        self.json, self.tab = suffix == ".jsonl", suffix == ".tsv"
+        self.regular = where != "-" and (not os.path.exists(where) or stat.S_ISREG(os.stat(where).st_mode))
+        self.beside = self.regular and (os.path.exists(where) if beside is None else beside)
+        self.size = 0
+        self._file: BinaryIO
+        if not self.regular:
+            self._file = sys.stdout.buffer if where == "-" else open(where, "wb")  # noqa: SIM115  closed by finish
+            self.size = keep or 0
+            return
+        if self.beside and keep == _size(self.path) and _size(self.place) is None:
+            self.beside = False  # it was killed just after it had moved them
+        name = self.place
+        if keep is None:
+            self._file = open(name, "wb")  # noqa: SIM115  as above
+            return
+        if (_size(name) or -1) < keep:
+            raise DataError(
+                f"{name}: shorter than when the checkpoint was written, or gone; "
+                "put it back, or remove the checkpoint to start anew"
+            )
+        self._file = open(name, "r+b")  # noqa: SIM115  as above
+        self._file.truncate(keep)
+        self._file.seek(keep)
+        self.size = keep
+
+    @property
+    def place(self) -> str:
+        """Where the bytes are now."""
+        return f"{self.path}.part" if self.beside else self.path
+
+    def write(self, said: Said) -> None:
+        columns = table(said)
+        if self.json:
+            names, rows = list(columns), zip(*(_plain(values) for values in columns.values()), strict=True)
+            text = "".join(json.dumps(dict(zip(names, row, strict=True))) + "\n" for row in rows)
+            self._put(text.encode())
+            return
+        sink = pa.BufferOutputStream()
+        mark = "\t" if self.tab else ","
+        if not self.size:
+            sink.write((mark.join(columns) + "\n").encode())
+        options = pa.csv.WriteOptions(include_header=False, delimiter=mark, quoting_style="needed")
+        pa.csv.write_csv(pa.table(columns), sink, options)
+        self._put(sink.getvalue().to_pybytes())
+
+    def _put(self, data: bytes) -> None:
+        self._file.write(data)
+        self._file.flush()
+        self.size += len(data)
+
+    def settle(self) -> None:
+        """Make sure that the disk has it."""
+        if self._file.closed:
+            return
+        self._file.flush()
+        if self.regular:
+            os.fsync(self._file.fileno())
+
+    def finish(self) -> None:
+        """All is written: take the place of an earlier file."""
+        self.settle()
+        self.close()
+        if self.beside:
+            os.replace(self.place, self.path)
+            self.beside = False
+
+    def close(self) -> None:
+        if self.path != "-" and not self._file.closed:
+            self._file.close()
+
+
+def _size(path: str) -> int | None:
+    return os.path.getsize(path) if os.path.exists(path) else None
+
+
+def table(said: Said) -> dict[str, Any]:
+    """What a prediction file holds, column by column."""
+    columns: dict[str, Any] = {"row": said.rows}
+    if said.keys is not None:
+        columns["key"] = said.keys
+    labels = said.chance is not None
+    columns["prediction"] = pa.array(said.mean.tolist(), pa.string()) if labels else said.mean
+    if said.lower is not None:
+        columns |= {"lower": said.lower, "upper": said.upper}
+    if said.chance is not None:
+        columns["chance"] = said.chance
+    columns["target"] = pa.array(said.truth.tolist(), pa.string()) if labels else pa.array(said.truth, from_pandas=True)
+    return columns
+
+
+def _plain(values: Any) -> list[Any]:
+    out = values.to_pylist() if isinstance(values, pa.Array) else list(np.asarray(values).tolist())
+    return [None if isinstance(v, float) and v != v else v for v in out]
+
+
+class Run:
+    """A pass over data, from a fresh model, a checkpoint or a given model."""
+
+    def __init__(self, options: Options, say: Callable[[str], None], start: StreamModel | None = None) -> None:
+        self.options = options
+        self.tell = Teller(say)
+        self.stop = Stop()
+        check_outputs(options)
+        kept = self._kept()
+        if kept is None:
+            self.progress = Progress(options.decisive())
+            self.model = start or StreamModel(
+                options.target, options.task, options.learner, options.seed, self.tell, key=options.key,
+                pending=options.pending, date_format=options.date_format, categorical=options.categorical,
+            )  # fmt: skip
+            self.history: History | None = None
+        else:
+            self.progress, self.model, self.history = kept.progress, kept.model, kept.history
+            self.tell.told = list(kept.progress.told)
+        self.resumed = kept is not None
+        self.model.tell = self.model.encoder.tell = self.tell
+        self.reading = Reading(
+            options.format, options.delimiter, options.encoding, options.header, options.wants, self.tell,
+            stop=self.stop, skipped=self.progress.skipped,
+        )  # fmt: skip
+        self.writer: Writer | None = None
+        self.source = Source(options.data, self.reading, min(options.every, PIECE_ROWS))
+
+    def _kept(self) -> Kept | None:
+        path = self.options.checkpoint
+        if path is None or not os.path.exists(path):
+            return None
+        kept = persist.load(path)
+        if not isinstance(kept, Kept):
+            raise ModelFileError(f"{path}: not a checkpoint but a model; choose another name for the checkpoint")
+        now, then = self.options.decisive(), kept.progress.options
+        for name, value in now.items():
+            if then.get(name) != value:
+                raise DataError(
+                    f"{path}: the checkpoint of another run, with {name}={then.get(name)!r} instead of {value!r}; "
+                    "run the same command, or remove the checkpoint to start anew"
+                )
+        return kept
+
+    def run(self, watch: Callable[["Run"], None] = lambda run: None) -> Outcome:
+        """To the end of the data, or until told to stop."""
+        began, rows_before = time.monotonic(), self.progress.records
+        with self.stop:
+            if self.resumed:
+                self.source.skip(self.progress.records, self.progress.digest)
+                self._open()
+            try:
+                new = self._pieces(watch)
+                if self.source.records == 0 and not self.stop.asked:
+                    raise DataError(f"{', '.join(self.options.data)}: a header and no rows; nothing was learned")
+                self._finish(new)
+            finally:
+                if self.writer is not None:
+                    self.writer.close()
+        seconds = time.monotonic() - began
+        summary = self.summary() | {
+            "seconds": seconds,
+            "rows_per_second": (self.source.records - rows_before) / max(seconds, 1e-9),
+        }
+        return Outcome(
+            summary, self.model, self.history, self.stop.asked, self.resumed and not new and not self.stop.asked
+        )
+
+    def _open(self) -> None:
+        """The predictions: where the checkpoint left them, or a new file."""
+        where, progress = self.options.predictions, self.progress
+        if where is None:
+            return
+        if not self.resumed:
+            self.writer = Writer(where, None, None)
+        elif progress.written is None:
+            raise DataError("the checkpoint was written without --predictions; leave them out, or remove the "
+                            "checkpoint to start anew")  # fmt: skip
+        else:
+            self.writer = Writer(where, progress.written, progress.beside)
+
+    def _pieces(self, watch: Callable[["Run"], None]) -> bool:
+        new = False
+        for batch in self.source:
+            if len(batch.rows):
+                said, answers = self.model.run(batch)
+                self.reading.numbers = self.model.encoder.plain_numbers()
+                if self.model.task == "regression":
+                    self.reading.numbers.add(self.options.target)
+                if self.history is None:
+                    self.history = History(self.model.task or "regression")
+                self.history.note(said, answers, self.model)
+                if self.writer is None:  # not before there is something to write, so that an error leaves no empty file
+                    self._open()
+                if self.writer is not None:
+                    self.writer.write(said)
+                new = True
+            if self.source.records - self.progress.records >= self.options.every:
+                self._checkpoint()
+            watch(self)
+            if self.stop.asked:
+                break
+        return new
+
+    def _checkpoint(self) -> None:
+        self.source.check_unchanged()
+        progress = self.progress
+        progress.records, progress.digest = self.source.records, self.source.digest.hexdigest()
+        progress.skipped, progress.told = self.reading.skipped, list(self.tell.told)
+        if self.options.checkpoint is None:
+            return
+        if self.writer is not None:
+            self.writer.settle()
+            progress.written, progress.beside = self.writer.size, self.writer.beside
+        persist.save(Kept(self.model, self.history, progress), self.options.checkpoint)
+
+    def _finish(self, new: bool) -> None:
+        """Everything in its place. A kill in between is mended by the same steps when it is run again."""
+        there = self.options.model is None or os.path.exists(self.options.model)
+        if self.progress.finished and not new and there:
+            return
+        self.progress.finished = False
+        self._checkpoint()
+        if self.options.model is not None:
+            persist.save(self.model, self.options.model)
+        if self.writer is not None:
+            self.writer.finish()
+        self.progress.finished = not self.stop.asked
+        self._checkpoint()
+
+    def summary(self) -> dict[str, Any]:
+        """How it went so far, as JSON; nothing in it depends on time."""
+        order = np.argsort(-self.model.weights(), kind="stable")[:3]
+        weights = self.model.weights()
+        return {
+            "target": self.model.target, "task": self.model.task, "learner": self.model.learner,
+            "rows": self.source.records, "learned": self.model.learned, "skipped": self.reading.skipped,
+            "waiting": len(self.model.waiting), "features": len(self.model.encoder.features),
+            **(self.history.summary() if self.history is not None else {"scored": 0}),
+            "kernels": [{"kernel": str(self.model.kernels[k]), "weight": float(weights[k])} for k in order],
+            "changes": [] if self.history is None else self.history.moments_of_change(),
+        }  # fmt: skip
+
+
+def check_outputs(options: Options) -> None:
+    """Refuse before the work what could not be written after it."""
+    named = {"predictions": options.predictions, "model": options.model, "checkpoint": options.checkpoint,
+             "report": options.report}  # fmt: skip
+    for what, where in named.items():
+        if where is None or where == "-":
+            continue
+        folder = Path(where).resolve().parent
+        if not folder.is_dir():
+            raise DataError(f"--{what} {where}: there is no folder {str(Path(where).parent)!r}; make it first")
+        if Path(where).is_dir():
+            raise DataError(f"--{what} {where}: a folder; wanted the name of a file")
+        if not os.access(folder, os.W_OK):
+            raise PermissionError(errno.EACCES, f"--{what}: the folder cannot be written to", str(folder))
+        if where in options.data:
+            raise DataError(f"--{what} {where}: the same file as the data")
+    places = [os.path.realpath(where) for where in named.values() if where not in (None, "-") and where is not None]
+    if len(set(places)) < len(places):
+        raise DataError("predictions, model, checkpoint and report must be four different files")
+    where = options.predictions
+    if where not in (None, "-") and where is not None and Path(where).suffix.lower() not in WRITTEN \
+            and not (os.path.exists(where) and not os.path.isfile(where)):  # fmt: skip
+        raise DataError(
+            f"--predictions {where}: wanted a name that ends in {', '.join(WRITTEN)}, or - for standard output"
+        )
+
+
+# Checkpoint files
+
+
+def _encode(kept: Kept, compact: bool) -> tuple[Any, Arrays]:
+    arrays: Arrays = {}
+    body = {
+        "model": models.encode(kept.model, arrays),
+        "history": None if kept.history is None else kept.history.encode(arrays),
+        "progress": vars(kept.progress),
+    }
+    return body, arrays
+
+
+def _decode(body: Any, arrays: Arrays) -> Kept:
+    history = None if body["history"] is None else History.decode(body["history"], arrays)
+    return Kept(models.decode(body["model"], arrays), history, Progress(**body["progress"]))
+
+
+persist.register("checkpoint", Codec((Kept,), _encode, _decode))
+
+
+# Asking only
+
+
+def predict(model: StreamModel, options: Options, say: Callable[[str], None]) -> bool:
+    """Predictions for all rows from a model that stays as it is; tells whether it was stopped."""
+    assert options.predictions is not None
+    check_outputs(options)
+    tell = Teller(say)
+    model.tell = model.encoder.tell = tell
+    stop = Stop()
+    wanted = {*model.encoder.columns, model.target, model.key}
+    reading = Reading(options.format, options.delimiter, options.encoding, options.header,
+                      lambda name: name in wanted, tell, stop=stop)  # fmt: skip
+    reading.numbers = model.encoder.plain_numbers()
+    source = Source(options.data, reading, min(options.every, PIECE_ROWS))
+    writer: Writer | None = None
+    try:
+        with stop:
+            for batch in source:
+                said = model.predict(batch)
+                writer = writer or Writer(options.predictions, None, None)
+                writer.write(said)
+                if stop.asked:
+                    break
+            if writer is None and not stop.asked:
+                raise DataError(f"{', '.join(options.data)}: a header and no rows; there is nothing to predict")
+            if writer is not None:
+                writer.finish()
+    finally:
+        if writer is not None:
+            writer.close()
+    return stop.asked
