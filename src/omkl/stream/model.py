@@ -1,6 +1,5 @@
 """A learner together with the columns it learns from: what `omkl run` makes, saves and goes on with."""
 
-from collections.abc import Iterator
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -17,12 +16,12 @@ from omkl.online import LARGEST_TARGET
 from omkl.persist import Arrays, Codec, demand
 from omkl.rounds.weights import normalised
 from omkl.settings import GraphSettings, Settings
-from omkl.stream.columns import Encoded, Encoder, Tell, labels, numbers
+from omkl.stream.columns import Encoder, Tell, labels, numbers
 from omkl.stream.source import Batch, DataError
 
 Task = Literal["regression", "classification"]
 COVERAGE = 0.9
-PIECE = 256  # rows of one call where rows with and without a target take turns
+LEARN, ASK, ANSWER = range(3)
 
 
 class Said(NamedTuple):
@@ -36,6 +35,16 @@ class Said(NamedTuple):
     chance: Vector | None  # (n,) of the label, for labels
     truth: Any  # (n,) NaN or None where it is not known
     truth_chance: Vector | None  # (n,) that the true label was given, for labels
+    chances: list[dict[str, float]] | None = None  # of every label, where rows have keys
+
+
+class Waiting(NamedTuple):
+    """A row that waits for its target, and what was predicted for it."""
+
+    x: Vector
+    mean: Any
+    ends: tuple[float, float] | None
+    chances: dict[str, float] | None
 
 
 class Answers(NamedTuple):
@@ -84,7 +93,7 @@ class StreamModel:
         self.tell = tell
         self.encoder = Encoder(tell, date_format, categorical)
         self.core: Core | None = None
-        self.waiting: dict[str, tuple[Vector, Any]] = {}  # key -> features, and what was predicted
+        self.waiting: dict[str, Waiting] = {}  # by key, oldest first
         self.learned = 0
 
     # Rows
@@ -94,12 +103,53 @@ class StreamModel:
         batch, truth, keys = self._take_apart(batch, learn=True)
         if not batch.columns:
             raise DataError(f"there is no column to learn {self.target!r} from; give at least one more")
-        encoded = self.encoder.encode(batch)
+        sorts = self._sorts(_known(truth), keys)
+        asked = sorts != ANSWER
+        place = np.cumsum(asked) - 1  # of a row among those that have features
+        encoded = self.encoder.encode(batch if asked.all() else _filtered(batch, asked))
+        arrivals: dict[int, list[str]] = {}
+        for name, at in encoded.arrivals.items():
+            arrivals.setdefault(at, []).append(name)
+        begins = np.isin(place, list(arrivals)) & asked
+        edges = np.flatnonzero((np.diff(sorts) != 0) | begins[1:]) + 1
         answers = Answers([], [], [], [])
         parts = []
-        for start, stop, X in self._segments(encoded, len(batch.rows)):
-            parts += list(self._turns(batch.rows, X, truth, keys, start, stop, answers))
+        for start, stop in zip([0, *edges], [*edges, len(sorts)], strict=True):
+            if start == stop:
+                continue
+            some = None if keys is None else keys[start:stop]
+            if sorts[start] == ANSWER:
+                assert some is not None
+                for key, value in zip(some, truth[start:stop], strict=True):
+                    self._answer(key, value, answers)
+                continue
+            self._meet(arrivals.get(int(place[start]), []))
+            X = self._matrix(encoded.features, place[start], place[stop - 1] + 1)
+            here = slice(start, stop)
+            # without a feature there is no learner yet: every cell was empty so far
+            if sorts[start] == LEARN and self.core is not None:
+                parts.append(self._tell(X, batch.rows[here], truth[here], some))
+            else:
+                parts.append(self._ask(X, batch.rows[here], truth[here], some))
+                self._keep(X, parts[-1])
         return self._said(parts), answers
+
+    def _sorts(self, known: Mask, keys: list[str] | None) -> Index:
+        """What each row is for: LEARN at once, only ASK, or ANSWER an earlier one."""
+        sorts = np.where(known, LEARN, ASK)
+        if keys is None:
+            return sorts
+        waiting = dict.fromkeys(self.waiting)
+        for k, key in enumerate(keys):
+            if known[k] and key in waiting:
+                sorts[k] = ANSWER
+                del waiting[key]
+            elif not known[k]:
+                waiting.pop(key, None)
+                waiting[key] = None
+                if len(waiting) > self.pending:
+                    del waiting[next(iter(waiting))]
+        return sorts
 
     def predict(self, batch: Batch) -> Said:
         """Predict rows from the model as it is; nothing becomes known."""
@@ -170,16 +220,6 @@ class StreamModel:
         )
         return "regression"
 
-    def _segments(self, encoded: Encoded, n: int) -> Iterator[tuple[int, int, Matrix]]:
-        """Stretches of rows between which no feature arrives, and their features in the core's order."""
-        starts = sorted({0, *encoded.arrivals.values()})
-        for start, stop in zip(starts, [*starts[1:], n], strict=True):
-            new = [name for name, row in encoded.arrivals.items() if row == start]
-            if start == stop and not new:
-                continue
-            self._meet(new)
-            yield start, stop, self._matrix(encoded.features, start, stop)
-
     def _meet(self, new: list[str]) -> None:
         if self.core is None:
             if new:
@@ -195,67 +235,30 @@ class StreamModel:
             X[:, k] = features[name][start:stop]
         return X
 
-    def _turns(
-        self, rows: Index, X: Matrix, truth: Any, keys: list[str] | None, start: int, stop: int, answers: Answers
-    ) -> Iterator[Said]:
-        """Stretches of rows of one sort: learned at once, only asked, or answers to earlier rows."""
-        known = _known(truth[start:stop])
-        if self.core is None:  # every cell was empty so far
-            known[:] = False
-        k = 0
-        for sort, count in self._sorts(known, None if keys is None else keys[start:stop]):
-            here = slice(start + k, start + k + count)
-            some = None if keys is None else keys[here]
-            part = X[k : k + count]
-            if sort == "answer":
-                assert some is not None
-                self._answer(some[0], truth[start + k], answers)
-            elif sort == "learn":
-                yield self._tell(part, rows[here], truth[here], some)
-            else:
-                said = self._ask(part, rows[here], truth[here], some)
-                self._keep(part, said)
-                yield said
-            k += count
-
-    def _sorts(self, known: Mask, keys: list[str] | None) -> Iterator[tuple[str, int]]:
-        if keys is None:
-            edges = np.flatnonzero(np.diff(known)) + 1
-            for start, stop in zip([0, *edges], [*edges, len(known)], strict=True):
-                if stop > start:
-                    yield ("learn" if known[start] else "ask"), int(stop - start)
-            return
-        for k, key in enumerate(keys):  # each row may answer the one before it
-            if not known[k]:
-                yield "ask", 1
-            else:
-                yield ("answer" if key in self.waiting else "learn"), 1
-
     def _keep(self, X: Matrix, said: Said) -> None:
         if said.keys is None:
             return
         for k, key in enumerate(said.keys):
             self.waiting.pop(key, None)
-            chance = None if said.chance is None else self._last_chances
-            interval = (
-                None if said.lower is None or said.upper is None else (float(said.lower[k]), float(said.upper[k]))
+            ends = None if said.lower is None or said.upper is None else (float(said.lower[k]), float(said.upper[k]))
+            self.waiting[key] = Waiting(
+                X[k].copy(), said.mean[k], ends, None if said.chances is None else said.chances[k]
             )
-            self.waiting[key] = (X[k].copy(), [said.mean[k], interval, chance])
-        while len(self.waiting) > self.pending:
-            oldest = next(iter(self.waiting))
-            del self.waiting[oldest]
-            self.tell("pending", f"more than {self.pending} rows wait for their target; the oldest are given up, key "
-                      f"{oldest!r} first (--pending keeps more)")  # fmt: skip
+            if len(self.waiting) > self.pending:
+                oldest = next(iter(self.waiting))
+                del self.waiting[oldest]
+                self.tell("pending", f"more than {self.pending} rows wait for their target; the oldest are given up, "
+                          f"key {oldest!r} first (--pending keeps more)")  # fmt: skip
 
     def _answer(self, key: str, truth: Any, answers: Answers) -> None:
-        x, (mean, interval, chances) = self.waiting.pop(key)
+        waited = self.waiting.pop(key)
         core: Any = self.core
-        fills = [self.encoder.features[name] for name in core.names[len(x) :]]
-        row = np.concatenate((x, fills))[None]
-        answers.mean.append(mean)
+        fills = [self.encoder.features[name] for name in core.names[len(waited.x) :]]
+        row = np.concatenate((waited.x, fills))[None]
+        answers.mean.append(waited.mean)
         answers.truth.append(truth)
-        answers.truth_chance.append(0.0 if chances is None else float(chances.get(truth, 0.0)))
-        answers.inside.append(interval is not None and interval[0] <= truth <= interval[1])
+        answers.truth_chance.append(0.0 if waited.chances is None else waited.chances.get(truth, 0.0))
+        answers.inside.append(waited.ends is not None and waited.ends[0] <= truth <= waited.ends[1])
         core.run(row, np.array([truth]) if self.task == "regression" else [truth])
         self.learned += 1
 
@@ -299,11 +302,8 @@ class StreamModel:
         given = np.where(of >= 0, chances[at, of], 0.0)
         chance = chances[at, best]
         mean = np.array([*names, None], dtype=object)[np.where(chance > 0, best, len(names))]
-        if keys is not None and len(rows):
-            self._last_chances = dict(zip(names, chances[-1].tolist(), strict=True))
-        return Said(rows, keys, mean, None, None, chance, told, given)
-
-    _last_chances: dict[Any, float] | None = None
+        every = None if keys is None else [dict(zip(names, row, strict=True)) for row in chances.tolist()]
+        return Said(rows, keys, mean, None, None, chance, told, given, every)
 
     def _said(self, parts: list[Said]) -> Said:
         if not parts:
@@ -323,7 +323,7 @@ class StreamModel:
             )
 
         keys = None if parts[0].keys is None else [key for part in parts for key in part.keys or []]
-        return Said(joined("rows"), keys, *(joined(name) for name in Said._fields[2:]))
+        return Said(joined("rows"), keys, *(joined(name) for name in Said._fields[2:-1]))
 
     # Looking
 
@@ -344,6 +344,11 @@ class StreamModel:
         return weights
 
 
+def _filtered(batch: Batch, kept: Mask) -> Batch:
+    mask = pa.array(kept)
+    return Batch(batch.rows[kept], {name: array.filter(mask) for name, array in batch.columns.items()})
+
+
 def _known(truth: Any) -> Mask:
     if truth.dtype == object:
         return np.array([label is not None for label in truth], dtype=bool)
@@ -357,11 +362,9 @@ def _known(truth: Any) -> Mask:
 def encode(model: StreamModel, arrays: Arrays) -> Any:
     """A model as (JSON, arrays)."""
     waiting = []
-    for k, (key, (x, said)) in enumerate(model.waiting.items()):
-        arrays[f"waiting.{k}.rows"] = x
-        waiting.append(
-            [key, said[0] if said[0] is None or isinstance(said[0], str) else float(said[0]), said[1], said[2]]
-        )
+    for k, (key, waited) in enumerate(model.waiting.items()):
+        arrays[f"waiting.{k}.rows"] = waited.x
+        waiting.append([key, persist.plain(waited.mean), waited.ends, waited.chances])
     return {
         "target": model.target, "task": model.task, "learner": model.learner, "seed": model.seed, "key": model.key,
         "pending": model.pending, "learned": model.learned, "encoder": model.encoder.body(), "waiting": waiting,
@@ -379,10 +382,10 @@ def decode(body: Any, arrays: Arrays, tell: Tell = lambda about, news: None) -> 
     model.learned = int(body["learned"])
     names = () if model.core is None else model.core.names
     demand(set(names) <= set(model.encoder.features), "columns and learner differ")
-    for k, (key, mean, interval, chances) in enumerate(body["waiting"]):
+    for k, (key, mean, ends, chances) in enumerate(body["waiting"]):
         x = arrays[f"waiting.{k}.rows"]
         demand(x.ndim == 1 and len(x) <= len(names), "a waiting row does not fit")
-        model.waiting[str(key)] = (x, [mean, None if interval is None else tuple(interval), chances])
+        model.waiting[str(key)] = Waiting(x, mean, None if ends is None else (ends[0], ends[1]), chances)
     return model
 
 

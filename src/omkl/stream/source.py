@@ -51,6 +51,7 @@ class Stop:
         self.asked = self.waiting = False
 
     def __enter__(self) -> "Stop":
+        pa.enable_signal_handlers(False)  # pyarrow would catch them while it parses, and break off in the middle
         signals = (signal.SIGINT, signal.SIGTERM)
         self._before = {s: signal.signal(s, self._handle) for s in signals}
         return self
