@@ -7,12 +7,37 @@ namespace OMKL_ISA {
 
 // B registers of phases at once, so that the additions of one do not wait for each other.
 template <long B>
-OMKL_INLINE void phases(const double *V, long d, long P, const double *x, double *out) {
-  vec a[B];
+OMKL_INLINE void phases(const double *V, long d, long P, const double *x, vec *a) {
+#pragma GCC unroll 8
   for (long b = 0; b < B; ++b) a[b] = x[0] * load(V + b * W);
-  for (long k = 1; k < d; ++k)
+  for (long k = 1; k < d; ++k) {
+#pragma GCC unroll 8
     for (long b = 0; b < B; ++b) a[b] += x[k] * load(V + k * P + b * W);
-  for (long b = 0; b < B; ++b) store(out + b * W, a[b]);
+  }
+}
+
+// What one pass over a kernel's frequencies and theta gathers.
+struct Heard {
+  vec dot, square, far;
+};
+
+// z, theta z and |theta|^2 on B registers of D: phases go from register to register, only z is stored.
+template <long B>
+OMKL_INLINE void listen_to(const double *V, long d, long P, const double *theta, const double *x, double *z,
+                           Heard &heard) {
+  vec a[B];
+  phases<B>(V, d, P, x, a);
+#pragma GCC unroll 8
+  for (long b = 0; b < B; ++b) {
+    vec s, c;
+    sincos(a[b], s, c);
+    heard.far = larger(magnitude(a[b]), heard.far);
+    store(z + b * W, s);
+    store(z + P + b * W, c);
+    const vec ts = load(theta + b * W), tc = load(theta + P + b * W);
+    heard.dot += s * ts + c * tc;
+    heard.square += ts * ts + tc * tc;
+  }
 }
 
 // z of kernel i (sines in z[0..P), cosines in z[P..2P), not divided by sqrt(D)), f = theta z and
@@ -22,36 +47,25 @@ OMKL_INLINE void listen(const Frequencies &F, long i, const double *theta, const
   const auto [N, d, D, P, all, root] = F;
   const double *V = all + i * d * P;
   theta += i * 2 * P;
+  Heard heard = {};
   long b = 0;
-  for (; b + 4 * W <= P; b += 4 * W) phases<4>(V + b, d, P, x, z + b);
-  for (; b < P; b += W) phases<1>(V + b, d, P, x, z + b);
-
-  vec far = {}, dot = {}, square = {};
-  for (b = 0; b < P; b += W) {
-    const vec phase = load(z + b);
-    vec s, c;
-    sincos(phase, s, c);
-    far = larger(magnitude(phase), far);
-    store(z + b, s);
-    store(z + P + b, c);
-    const vec ts = load(theta + b), tc = load(theta + P + b);
-    dot += s * ts + c * tc;
-    square += ts * ts + tc * tc;
-  }
-  if (!(max(far) <= FAR)) {
+  for (; b + 7 * W <= P; b += 7 * W) listen_to<7>(V + b, d, P, theta + b, x, z + b, heard);
+  for (; b + 2 * W <= P; b += 2 * W) listen_to<2>(V + b, d, P, theta + b, x, z + b, heard);
+  for (; b < P; b += W) listen_to<1>(V + b, d, P, theta + b, x, z + b, heard);
+  if (!(max(heard.far) <= FAR)) {
     // beyond the polynomial's reach
-    for (b = 0; b < P; b += W) phases<1>(V + b, d, P, x, z + b);
-    dot = vec{};
+    heard.dot = vec{};
     for (long j = 0; j < D; ++j) {
-      const double phase = z[j];
+      double phase = x[0] * V[j];
+      for (long k = 1; k < d; ++k) phase += x[k] * V[k * P + j];
       z[j] = sin(phase);
       z[P + j] = cos(phase);
-      dot[0] += z[j] * theta[j] + z[P + j] * theta[P + j];
+      heard.dot[0] += z[j] * theta[j] + z[P + j] * theta[P + j];
     }
   }
   for (long j = D; j < P; ++j) z[P + j] = 0;  // theta's padding stays zero
-  f = root * sum(dot);  // (4)
-  norm = sum(square);
+  f = root * sum(heard.dot);  // (4)
+  norm = sum(heard.square);
 }
 
 // theta_i = keep theta_i + along z, z divided by sqrt(D) on the way.

@@ -184,8 +184,8 @@ struct GraphMklRound {
     const double *V = F.V + i * F.d * F.P;
     vec far = {};
     for (long b = 0; b < F.P; b += W) {
-      phases<1>(V + b, F.d, F.P, xs, wave + b);
-      const vec phase = load(wave + b);
+      vec phase;
+      phases<1>(V + b, F.d, F.P, xs, &phase);
       far = larger(magnitude(phase), far);
       vec sine, cosine;
       sincos(phase, sine, cosine);
@@ -193,9 +193,9 @@ struct GraphMklRound {
       store(wave + F.P + b, F.root * cosine);
     }
     if (!(max(far) <= FAR)) {
-      for (long b = 0; b < F.P; b += W) phases<1>(V + b, F.d, F.P, xs, wave + b);
       for (long j = 0; j < F.D; ++j) {
-        const double phase = wave[j];
+        double phase = xs[0] * V[j];
+        for (long k = 1; k < F.d; ++k) phase += xs[k] * V[k * F.P + j];
         wave[j] = F.root * sin(phase);
         wave[F.P + j] = F.root * cos(phase);
       }

@@ -50,14 +50,18 @@ OMKL_INLINE vec nearest(vec a, veci &bits) {
   return shifted - ROUND;
 }
 
-// Sine and cosine for |a| <= FAR, within 1.5 ulp: Cody and Waite's reduction modulo pi / 2 in three
-// parts (exact products without FMA, since a quadrant number has at most 20 bits), then the
-// minimax polynomials of Sun's fdlibm.
+// Sine and cosine for |a| <= FAR, within 1.5 ulp: Cody and Waite's reduction modulo pi / 2, then the minimax
+// polynomials of Sun's fdlibm. With FMA two parts of pi / 2 are enough, since the first product is not rounded;
+// without, three whose products with a quadrant number of 20 bits are exact.
 constexpr double FAR = 1e6;
 OMKL_INLINE void sincos(vec a, vec &sine, vec &cosine) {
   veci quadrant;
   const vec n = nearest(a * 0x1.45f306dc9c883p-1, quadrant);
+#if defined(__FMA__) || defined(__ARM_FEATURE_FMA)
+  const vec r = a - n * 0x1.921fb54442d18p0 - n * 0x1.1a62633145c07p-54;
+#else
   const vec r = a - n * 0x1.921fb544p0 - n * 0x1.0b4611a6p-34 - n * 0x1.3198a2e037073p-69;
+#endif
   const vec x = r * r;
   const vec s =
       r + r * x *
@@ -66,14 +70,13 @@ OMKL_INLINE void sincos(vec a, vec &sine, vec &cosine) {
                     x * (-0x1.a01a019c161d5p-13 +
                          x * (0x1.71de357b1fe7dp-19 + x * (-0x1.ae5e68a2b9cebp-26 + x * 0x1.5d93a5acfd57cp-33)))));
   const vec c =
-      1 - (0.5 * x -
-           x * x *
-               (0x1.555555555554cp-5 +
-                x * (-0x1.6c16c16c15177p-10 +
-                     x * (0x1.a01a019cb1590p-16 +
-                          x * (-0x1.27e4f809c52adp-22 + x * (0x1.1ee9ebdb4b1c4p-29 + x * -0x1.8fae9be8838d4p-37))))));
+      1 + x * (-0.5 +
+               x * (0x1.555555555554cp-5 +
+                    x * (-0x1.6c16c16c15177p-10 +
+                         x * (0x1.a01a019cb1590p-16 +
+                              x * (-0x1.27e4f809c52adp-22 + x * (0x1.1ee9ebdb4b1c4p-29 + x * -0x1.8fae9be8838d4p-37))))));
   const veci swap = (quadrant & 1) != 0;
-  const veci minus_sine = (quadrant & 2) << 62, minus_cosine = ((quadrant + 1) & 2) << 62;
+  const veci minus_sine = (quadrant << 62) & INT64_MIN, minus_cosine = ((quadrant + 1) << 62) & INT64_MIN;
   sine = (vec)((veci)(swap ? c : s) ^ minus_sine);
   cosine = (vec)((veci)(swap ? s : c) ^ minus_cosine);
 }
