@@ -4,6 +4,7 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <memory>
@@ -71,6 +72,7 @@ const Table &table(const std::string &isa) {
 struct Kept {
   std::vector<nb::object> objects;
   std::vector<std::shared_ptr<std::vector<int>>> lists;
+  std::vector<std::shared_ptr<std::vector<double>>> copies;
 
   template <class Array>
   auto view(nb::handle owner, const char *name) {
@@ -78,6 +80,16 @@ struct Kept {
     auto array = nb::cast<Array>(object, false);
     objects.push_back(object);
     return array;
+  }
+
+  // A copy that starts on a register, followed by zeros up to one.
+  const double *keep_padded(const double *values, long n) {
+    auto copy = std::make_shared<std::vector<double>>(static_cast<size_t>(padded(n) + LANES));
+    auto address = reinterpret_cast<uintptr_t>(copy->data());
+    double *a = copy->data() + (64 - address % 64) % 64 / 8;
+    std::copy(values, values + n, a);
+    copies.push_back(std::move(copy));
+    return a;
   }
 
   const int *keep(std::vector<int> list) {
@@ -119,7 +131,14 @@ Frequencies frequencies(Kept &kept, nb::handle problem) {
   nb::object V = problem.attr("V");
   auto shape = nb::cast<nb::tuple>(V.attr("shape"));
   const long N = nb::cast<long>(shape[0]), d = nb::cast<long>(shape[1]), D = nb::cast<long>(shape[2]);
-  return {N, d, D, padded(D), padded_rows(kept, problem, "V", {N, d, D}), 1 / std::sqrt(static_cast<double>(D))};
+  const double *rows = padded_rows(kept, problem, "V", {N, d, D});
+  std::vector<double> largest(static_cast<size_t>(d));
+  for (long row = 0; row < N * d; ++row)
+    for (long j = 0; j < D; ++j) {
+      double &most = largest[static_cast<size_t>(row % d)];
+      most = std::max(most, std::fabs(rows[row * padded(D) + j]));
+    }
+  return {N, d, D, padded(D), rows, 1 / std::sqrt(static_cast<double>(D)), kept.keep_padded(largest.data(), d)};
 }
 
 Schedule schedule(nb::handle problem) {
@@ -153,7 +172,7 @@ Graph graph(Kept &kept, nb::handle problem) {
   return {N,
           order.data(),
           a,
-          cover.data(),
+          kept.keep_padded(cover.data(), N),
           kept.keep(std::move(out_start)),
           kept.keep(std::move(out_list)),
           kept.keep(std::move(in_start)),
@@ -357,7 +376,7 @@ int64_t support_of(const Omkr::State &s) { return s.n; }
 Scratch scratch(long N, long P, long more) {
   thread_local std::vector<double> memory;
   const long Np = padded(N);
-  const size_t size = static_cast<size_t>(N * 2 * P + 7 * Np + 3 * BLOCK + more + LANES);
+  const size_t size = static_cast<size_t>(N * 2 * P + 9 * Np + 3 * BLOCK + more + LANES);
   if (memory.size() < size) memory.resize(size);
   auto address = reinterpret_cast<uintptr_t>(memory.data());
   double *a = memory.data() + (64 - address % 64) % 64 / 8;
@@ -367,6 +386,8 @@ Scratch scratch(long N, long P, long more) {
   s.norm = a, a += Np;
   s.p = a, a += Np;
   s.work = a, a += Np;
+  s.u = a, a += Np;
+  s.extra = a, a += Np;
   s.distance = a, a += 3 * BLOCK;
   s.more = a, a += more;
   s.heard = reinterpret_cast<int *>(a), a += Np;

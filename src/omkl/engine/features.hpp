@@ -16,22 +16,30 @@ OMKL_INLINE void phases(const double *V, long d, long P, const double *x, vec *a
   }
 }
 
-// What one pass over a kernel's frequencies and theta gathers.
+// Whether the polynomials reach all phases of x.
+OMKL_INLINE bool within_reach(const Frequencies &F, const double *x) {
+  double most = 0;
+  for (long k = 0; k < F.d; ++k) most += fabs(x[k]) * F.largest[k];
+  return most <= FAR;
+}
+
+// What is gathered on the way along one kernel's theta.
 struct Heard {
-  vec dot, square, far;
+  vec dot, square;
 };
 
-// z, theta z and |theta|^2 on B registers of D: phases go from register to register, only z is stored.
+// z, theta z and |theta|^2 on B registers of D: phases go from register to register, only z is stored. Meanwhile
+// the frequencies that will be wanted `next` come nearer.
 template <long B>
 OMKL_INLINE void listen_to(const double *V, long d, long P, const double *theta, const double *x, double *z,
-                           Heard &heard) {
+                           Heard &heard, const double *next) {
   vec a[B];
   phases<B>(V, d, P, x, a);
 #pragma GCC unroll 8
   for (long b = 0; b < B; ++b) {
     vec s, c;
     sincos(a[b], s, c);
-    heard.far = larger(magnitude(a[b]), heard.far);
+    for (long k = 0; k < d * W; k += LANES) __builtin_prefetch(next + b * d * W + k);
     store(z + b * W, s);
     store(z + P + b * W, c);
     const vec ts = load(theta + b * W), tc = load(theta + P + b * W);
@@ -40,31 +48,38 @@ OMKL_INLINE void listen_to(const double *V, long d, long P, const double *theta,
   }
 }
 
-// z of kernel i (sines in z[0..P), cosines in z[P..2P), not divided by sqrt(D)), f = theta z and
-// |theta|^2.
-OMKL_INLINE void listen(const Frequencies &F, long i, const double *theta, const double *x, double *z, double &f,
-                        double &norm) {
-  const auto [N, d, D, P, all, root] = F;
-  const double *V = all + i * d * P;
+static void listen_from_afar(const Frequencies &F, const double *V, const double *theta, const double *x, double *z,
+                             Heard &heard) {
+  const long P = F.P;
+  for (long j = 0; j < P; ++j) {
+    double phase = x[0] * V[j];
+    for (long k = 1; k < F.d; ++k) phase += x[k] * V[k * P + j];
+    z[j] = sin(phase);
+    z[P + j] = cos(phase);
+    heard.dot[0] += z[j] * theta[j] + z[P + j] * theta[P + j];
+    heard.square[0] += theta[j] * theta[j] + theta[P + j] * theta[P + j];
+  }
+}
+
+// z of kernel i (sines in z[0..P), cosines in z[P..2P), not divided by sqrt(D)), f = theta z and |theta|^2;
+// `near` is what within_reach says, `next` the kernel that comes after.
+OMKL_INLINE void listen(const Frequencies &F, bool near, long i, long next, const double *theta, const double *x,
+                        double *z, double &f, double &norm) {
+  const long d = F.d, D = F.D, P = F.P;
+  const double *V = F.V + i * d * P, *ahead = F.V + next * d * P;
   theta += i * 2 * P;
   Heard heard = {};
-  long b = 0;
-  for (; b + 7 * W <= P; b += 7 * W) listen_to<7>(V + b, d, P, theta + b, x, z + b, heard);
-  for (; b + 2 * W <= P; b += 2 * W) listen_to<2>(V + b, d, P, theta + b, x, z + b, heard);
-  for (; b < P; b += W) listen_to<1>(V + b, d, P, theta + b, x, z + b, heard);
-  if (!(max(heard.far) <= FAR)) {
-    // beyond the polynomial's reach
-    heard.dot = vec{};
-    for (long j = 0; j < D; ++j) {
-      double phase = x[0] * V[j];
-      for (long k = 1; k < d; ++k) phase += x[k] * V[k * P + j];
-      z[j] = sin(phase);
-      z[P + j] = cos(phase);
-      heard.dot[0] += z[j] * theta[j] + z[P + j] * theta[P + j];
-    }
+  if (near) {
+    long b = 0;
+    for (; b + 7 * W <= P; b += 7 * W) listen_to<7>(V + b, d, P, theta + b, x, z + b, heard, ahead + b * d);
+    for (; b + 2 * W <= P; b += 2 * W) listen_to<2>(V + b, d, P, theta + b, x, z + b, heard, ahead + b * d);
+    for (; b < P; b += W) listen_to<1>(V + b, d, P, theta + b, x, z + b, heard, ahead + b * d);
+  } else {
+    listen_from_afar(F, V, theta, x, z, heard);
   }
-  for (long j = D; j < P; ++j) z[P + j] = 0;  // theta's padding stays zero
-  f = root * sum(heard.dot);  // (4)
+  // a cosine in the padding is 1, and would move theta's padding, which must stay zero
+  for (long b = P - LANES; b < P; b += W) store(z + P + b, LANE + b < D ? load(z + P + b) : vec{});
+  f = F.root * sum(heard.dot);  // (4)
   norm = sum(heard.square);
 }
 

@@ -182,17 +182,15 @@ struct GraphMklRound {
       return;
     }
     const double *V = F.V + i * F.d * F.P;
-    vec far = {};
-    for (long b = 0; b < F.P; b += W) {
-      vec phase;
-      phases<1>(V + b, F.d, F.P, xs, &phase);
-      far = larger(magnitude(phase), far);
-      vec sine, cosine;
-      sincos(phase, sine, cosine);
-      store(wave + b, F.root * sine);
-      store(wave + F.P + b, F.root * cosine);
-    }
-    if (!(max(far) <= FAR)) {
+    if (within_reach(F, xs)) {
+      for (long b = 0; b < F.P; b += W) {
+        vec phase, sine, cosine;
+        phases<1>(V + b, F.d, F.P, xs, &phase);
+        sincos(phase, sine, cosine);
+        store(wave + b, F.root * sine);
+        store(wave + F.P + b, F.root * cosine);
+      }
+    } else {
       for (long j = 0; j < F.D; ++j) {
         double phase = xs[0] * V[j];
         for (long k = 1; k < F.d; ++k) phase += xs[k] * V[k * F.P + j];

@@ -29,13 +29,14 @@ struct Frequencies {
   long N, d, D, P;  // P: D padded to whole lanes
   const double *V;  // [N][d][P]
   double root;      // 1 / sqrt(D)
+  const double *largest;  // [d] the largest frequency of every input
 };
 
 struct Graph {
   long N;
   const int64_t *order;             // [N][N]
   const uint8_t *A;                 // [N][N]
-  const double *cover;              // [N]
+  const double *cover;              // [N padded]
   const int *out_start, *out_list;  // out-neighbours of i: out_list[out_start[i] .. out_start[i + 1])
   const int *in_start, *in_list;
 };
@@ -47,6 +48,8 @@ struct Scratch {
   double *norm;      // [N]        |theta_i|^2 of the kernels heard
   double *p;         // [N padded] node law
   double *work;      // [N padded]
+  double *u;         // [N padded] as Shares has it
+  double *extra;     // [N padded]
   int *heard;        // [N]
   uint8_t *lead;     // [N]        D'_t
   double *distance;  // [3][BLOCK] for OMKR
