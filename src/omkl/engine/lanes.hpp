@@ -52,9 +52,8 @@ OMKL_INLINE double max(vec a) {
 }
 
 OMKL_INLINE long total(veci a) {
-  long n = 0;
-  for (long l = 0; l < W; ++l) n += a[l];
-  return n;
+  for (long step = W / 2; step > 0; step /= 2) a += __builtin_shuffle(a, LANE ^ step);
+  return a[0];
 }
 
 // Lane l becomes the sum of the lanes up to l.

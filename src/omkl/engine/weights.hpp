@@ -26,7 +26,7 @@ OMKL_INLINE void normalised(const double *log_w, long N, double *out) {
 // u_i = exp(log_u_i - ref) and ref depends on the largest logarithm alone, so that it makes no difference where a
 // chunk of rows begins.
 struct Shares {
-  static constexpr double STEP = 32;
+  static constexpr double STEP = 32, FAINT = 1e-13;  // near exp(-STEP) = 1.3e-14 only `take` can tell
   const double *log_u;
   double *u;  // [N padded]
   long N;
@@ -42,10 +42,13 @@ struct Shares {
   }
 
   void fell(long i) {
-    u[i] = exp_below_zero(splat(log_u[i] - ref))[0];
+    const vec e = exp_below_zero(splat(log_u[i] - ref));
+    double *block = u + i / W * W;  // a whole register, since whole registers are read next
+    store(block, LANE == i % W ? e : load(block));
+    if (e[0] > FAINT) return;
     vec most = {};
     for (long j = 0; j < padded(N); j += W) most = larger(most, load(u + j));
-    if (!(max(most) > 1e-13)) take();  // exp(-32) is 1.3e-14: near it only `take` can tell
+    if (!(max(most) > FAINT)) take();
   }
 
   // p = keep u / sum(u) + extra, all padded.
@@ -94,9 +97,9 @@ OMKL_INLINE long draw(const double *p, long N, double r) {
   vec below = {};
   veci passed = {};
   for (long i = 0; i < padded(N); i += W) {
-    const vec sums = below + running_sum(load(p + i));
-    passed -= sums <= r;
-    below = __builtin_shuffle(sums, veci{} + (W - 1));
+    const vec sums = running_sum(load(p + i));
+    passed -= below + sums <= r;
+    below += __builtin_shuffle(sums, veci{} + (W - 1));
   }
   const long i = total(passed);
   return i < N ? i : N - 1;
