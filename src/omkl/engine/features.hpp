@@ -29,8 +29,8 @@ struct Heard {
 };
 
 // z, theta z and |theta|^2 on B registers of D: phases go from register to register, only z is stored. Meanwhile
-// the frequencies that will be wanted `next` come nearer.
-template <long B>
+// the frequencies that will be wanted `next` come nearer, where there are so many that the machine would not see to it.
+template <long B, bool MANY>
 OMKL_INLINE void listen_to(const double *V, long d, long P, const double *theta, const double *x, double *z,
                            Heard &heard, const double *next) {
   vec a[B];
@@ -39,7 +39,8 @@ OMKL_INLINE void listen_to(const double *V, long d, long P, const double *theta,
   for (long b = 0; b < B; ++b) {
     vec s, c;
     sincos(a[b], s, c);
-    for (long k = 0; k < d * W; k += LANES) __builtin_prefetch(next + b * d * W + k);
+    if (MANY)
+      for (long k = 0; k < d * W; k += LANES) __builtin_prefetch(next + b * d * W + k);
     store(z + b * W, s);
     store(z + P + b * W, c);
     const vec ts = load(theta + b * W), tc = load(theta + P + b * W);
@@ -61,22 +62,29 @@ static void listen_from_afar(const Frequencies &F, const double *V, const double
   }
 }
 
+template <bool MANY>
+OMKL_INLINE void listen_along(const double *V, long d, long P, const double *theta, const double *x, double *z,
+                              Heard &heard, const double *next) {
+  long b = 0;
+  for (; b + 7 * W <= P; b += 7 * W) listen_to<7, MANY>(V + b, d, P, theta + b, x, z + b, heard, next + b * d);
+  for (; b + 2 * W <= P; b += 2 * W) listen_to<2, MANY>(V + b, d, P, theta + b, x, z + b, heard, next + b * d);
+  for (; b < P; b += W) listen_to<1, MANY>(V + b, d, P, theta + b, x, z + b, heard, next + b * d);
+}
+
 // z of kernel i (sines in z[0..P), cosines in z[P..2P), not divided by sqrt(D)), f = theta z and |theta|^2;
 // `near` is what within_reach says, `next` the kernel that comes after.
-OMKL_INLINE void listen(const Frequencies &F, bool near, long i, long next, const double *theta, const double *x,
-                        double *z, double &f, double &norm) {
+static void listen(const Frequencies &F, bool near, long i, long next, const double *theta, const double *x, double *z,
+                   double &f, double &norm) {
   const long d = F.d, D = F.D, P = F.P;
-  const double *V = F.V + i * d * P, *ahead = F.V + next * d * P;
+  const double *V = F.V + i * d * P;
   theta += i * 2 * P;
   Heard heard = {};
-  if (near) {
-    long b = 0;
-    for (; b + 7 * W <= P; b += 7 * W) listen_to<7>(V + b, d, P, theta + b, x, z + b, heard, ahead + b * d);
-    for (; b + 2 * W <= P; b += 2 * W) listen_to<2>(V + b, d, P, theta + b, x, z + b, heard, ahead + b * d);
-    for (; b < P; b += W) listen_to<1>(V + b, d, P, theta + b, x, z + b, heard, ahead + b * d);
-  } else {
+  if (!near)
     listen_from_afar(F, V, theta, x, z, heard);
-  }
+  else if (d < 8)
+    listen_along<false>(V, d, P, theta, x, z, heard, V);
+  else
+    listen_along<true>(V, d, P, theta, x, z, heard, F.V + next * d * P);
   // a cosine in the padding is 1, and would move theta's padding, which must stay zero
   for (long b = P - LANES; b < P; b += W) store(z + P + b, LANE + b < D ? load(z + P + b) : vec{});
   f = F.root * sum(heard.dot);  // (4)
