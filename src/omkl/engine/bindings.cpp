@@ -366,6 +366,33 @@ long more_for(const GraphMkl::Problem &p) {
   return inputs + features + 7 * E + padded(2 * p.E * p.K) + 2 * K + 2 * WINDOW;
 }
 
+// Uniforms that one round takes.
+template <class Problem>
+long draws_of(const Problem &) {
+  return 0;
+}
+long draws_of(const OmklGf::Problem &p) { return p.M; }
+long draws_of(const SfgMkl::Problem &) { return 1; }
+long draws_of(const SfgMklR::Problem &) { return 1; }
+long draws_of(const GraphMkl::Problem &) { return 2; }
+
+// Whether a value may be missing, as NaN.
+template <class Problem>
+bool may_miss(const Problem &) {
+  return false;
+}
+bool may_miss(const GraphMkl::Problem &) { return true; }
+
+// Eight sums, so that one addition does not wait for the other; x * 0 is 0 unless x is not finite.
+bool all_finite(const double *v, size_t size) {
+  double sum[8] = {};
+  size_t i = 0;
+  for (; i + 8 <= size; i += 8)
+    for (size_t l = 0; l < 8; ++l) sum[l] += v[i + l] * 0;
+  for (; i < size; ++i) sum[0] += v[i] * 0;
+  return ((sum[0] + sum[1]) + (sum[2] + sum[3])) + ((sum[4] + sum[5]) + (sum[6] + sum[7])) == 0;
+}
+
 template <class State>
 int64_t support_of(const State &) {
   return 0;
@@ -402,7 +429,13 @@ template <class Algorithm>
 struct Memory : AnyMemory {
   typename Algorithm::State state;
   Kept kept;
+  ConstVector tape;  // the uniforms that single rows will take, and where they are
+  const double *uniforms = nullptr;
+  long left = 0;
 };
+
+// What `learn` returns instead of a number of kernels; as in engine/__init__.py.
+constexpr long DIVERGED = -1, NO_UNIFORMS = -2, REFUSED = -3;
 
 template <class Algorithm>
 struct Engine : AnyEngine {
@@ -438,15 +471,21 @@ struct Engine : AnyEngine {
       loop->predict(problem, memory.state, s, X.data() + i * X.shape(1), out.data() + i * width);
   }
 
-  // Returns how many kernels were heard, negative where the round diverged.
-  long learn(Memory<Algorithm> &memory, ConstVector x, double y, ConstVector r, double weight) const {
-    want_inputs(x.shape(0));
+  // Returns how many kernels were heard, or why there was no round.
+  long learn(Memory<Algorithm> &memory, ConstVector x, double y, double weight) const {
+    const long draws = draws_of(problem);
+    if (memory.left < draws) return NO_UNIFORMS;
+    if (x.shape(0) != static_cast<size_t>(inputs(problem))) return REFUSED;
+    if (!may_miss(problem) && !all_finite(x.data(), x.shape(0))) return REFUSED;
     thread_local std::vector<double> out;
     out.resize(static_cast<size_t>(width_of(problem)));
-    Chunk chunk{1, x.data(), &y, r.data(), &weight, out.data(), 0, 0};
+    Chunk chunk{1, x.data(), &y, memory.uniforms, &weight, out.data(), 0, 0};
     Scratch s = room();
     loop->run(problem, memory.state, s, chunk);
-    return chunk.done ? chunk.heard : -1;
+    if (!chunk.done) return DIVERGED;
+    memory.uniforms += draws;
+    memory.left -= draws;
+    return chunk.heard;
   }
 
   // Returns (rows done, kernels heard).
@@ -480,7 +519,16 @@ void bind(nb::module_ &m, const std::string &name, Loop<Algorithm> Table::*loop)
   nb::class_<M, AnyMemory>(m, (name + "Memory").c_str())
       .def_prop_ro("t", [](const M &self) { return self.state.t; })
       .def_prop_ro("node", [](const M &self) { return node_of(self.state); })
-      .def_prop_ro("n", [](const M &self) { return support_of(self.state); });
+      .def_prop_ro("n", [](const M &self) { return support_of(self.state); })
+      .def_prop_ro("left", [](const M &self) { return self.left; })
+      .def(
+          "feed",
+          [](M &self, ConstVector tape) {
+            self.tape = tape;
+            self.uniforms = tape.data();
+            self.left = static_cast<long>(tape.shape(0));
+          },
+          "tape"_a);
   nb::class_<E, AnyEngine>(m, (name + "Engine").c_str())
       .def(
           "__init__",
@@ -500,7 +548,7 @@ void bind(nb::module_ &m, const std::string &name, Loop<Algorithm> Table::*loop)
           "state"_a)
       .def("predict", &E::predict, "memory"_a, "x"_a)
       .def("predict_rows", &E::predict_rows, "memory"_a, "X"_a, "out"_a.noconvert())
-      .def("learn", &E::learn, "memory"_a, "x"_a, "y"_a, "r"_a, "weight"_a)
+      .def("learn", &E::learn, "memory"_a, "x"_a, "y"_a, "weight"_a)
       .def(
           "run",
           [](const E &self, M &memory, ConstMatrix X, ConstVector y, ConstVector r, nb::object weight, Vector out) {
@@ -514,9 +562,7 @@ void bind(nb::module_ &m, const std::string &name, Loop<Algorithm> Table::*loop)
 long first_not_finite(nb::ndarray<const double, nb::c_contig, nb::device::cpu> a) {
   const double *v = a.data();
   const size_t size = a.size();
-  double sum = 0;
-  for (size_t i = 0; i < size; ++i) sum += v[i] * 0;
-  if (sum == 0) return -1;
+  if (all_finite(v, size)) return -1;
   for (size_t i = 0; i < size; ++i)
     if (!std::isfinite(v[i])) return static_cast<long>(i);
   return -1;
