@@ -13,11 +13,20 @@ import numpy as np
 
 from omkl.arrays import LANES, Matrix, Vector, is_padded, padded, padded_copy
 from omkl.engine import _native
-from omkl.engine._native import first_not_finite, supported
+from omkl.engine._native import first_not_finite, peak, supported
 from omkl.kernels import Cauchy, Gaussian, Kernel, Laplacian, Matern
 from omkl.rounds import omkr
 
-__all__ = ["GrowingRunner", "Runner", "compile_problem", "first_not_finite", "instruction_set", "runs", "supported"]
+__all__ = [
+    "GrowingRunner",
+    "Runner",
+    "compile_problem",
+    "first_not_finite",
+    "instruction_set",
+    "peak",
+    "runs",
+    "supported",
+]
 
 _ENGINES: dict[str, type[_native.Engine]] = {
     "omkr": _native.OmkrEngine,

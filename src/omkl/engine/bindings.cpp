@@ -652,12 +652,27 @@ long gather_scaled(nb::dict row, nb::tuple names, Matrix stats, Matrix spare, Ve
   return found;
 }
 
+// Runs one of the loops of peaks.hpp; returns how much it did.
+long peak(const std::string &isa, const std::string &what, long times) {
+  const Peaks &peaks = table(isa).peaks;
+  Peaks::Run run = what == "sincos"          ? peaks.sincos
+                   : what == "multiply_adds" ? peaks.multiply_adds
+                   : what == "bytes_read"    ? peaks.bytes_read
+                   : what == "least_squares" ? peaks.least_squares
+                                             : nullptr;
+  if (!run) throw nb::value_error(("there is no peak '" + what + "'").c_str());
+  static std::vector<double> memory(LEAST_SQUARES_ROOM + LANES);
+  auto address = reinterpret_cast<uintptr_t>(memory.data());
+  return run(memory.data() + (64 - address % 64) % 64 / 8, times);
+}
+
 }  // namespace
 }  // namespace omkl
 
 NB_MODULE(_native, m) {
   using namespace omkl;
   m.def("supported", &supported);
+  m.def("peak", &peak, "isa"_a, "what"_a, "times"_a);
   m.def("first_not_finite", &first_not_finite, "a"_a);
   m.def("standardise_rows", &standardise_rows, "stats"_a.noconvert(), "X"_a, "out"_a.noconvert());
   m.def("standardise_each", &standardise_each, "stats"_a, "spare"_a.noconvert(), "X"_a, "out"_a.noconvert());

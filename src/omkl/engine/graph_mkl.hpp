@@ -61,15 +61,14 @@ OMKL_INLINE void root_update(double *R, long n, long stride, const double *phi, 
                              double *Pz) {
   double before = 1;
   for (long i = 0; i < n; ++i) {
-    const double a = before + phi[i] * phi[i];
-    keep[i] = before / a;
-    take[i] = before * a;
-    before = a;
+    keep[i] = before;
+    take[i] = before += phi[i] * phi[i];
   }
   for (long i = n; i < stride; ++i) keep[i] = take[i] = 1;
-  for (long i = 0; i < stride; ++i) {
-    keep[i] = sqrt(keep[i]);
-    take[i] = phi[i] / sqrt(take[i]);
+  for (long i = 0; i < stride; ++i) {  // apart from the sums, so that whole registers are divided
+    const double less = keep[i], more = take[i];
+    keep[i] = sqrt(less / more);
+    take[i] = phi[i] / sqrt(less * more);
   }
   long j = 0;
   for (; j + 4 * W <= stride; j += 4 * W) root_columns<4>(R, j, n, stride, phi, keep, take, Pz);

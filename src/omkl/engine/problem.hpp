@@ -195,6 +195,14 @@ struct Loop {
   void (*run)(const typename Algorithm::Problem &, typename Algorithm::State &, Scratch &, Chunk &);
 };
 
+// Loops that `omkl bench` measures the machine by.
+struct Peaks {
+  using Run = long (*)(double *memory, long times);
+  Run sincos, multiply_adds, bytes_read, least_squares;
+};
+constexpr long PEAK_ROOM = 20480;  // doubles: 160 KB lie in the second cache of any machine, and not in the first
+constexpr long LEAST_SQUARES_ROOM = 53248;
+
 struct Table {
   Loop<Omkr> omkr;
   Loop<Rfomkr> rfomkr;
@@ -203,6 +211,7 @@ struct Table {
   Loop<SfgMkl> sfg_mkl;
   Loop<SfgMklR> sfg_mkl_r;
   Loop<GraphMkl> graph_mkl;
+  Peaks peaks;
 };
 
 }  // namespace omkl
