@@ -671,6 +671,11 @@ long peak(const std::string &isa, const std::string &what, long times) {
 
 NB_MODULE(_native, m) {
   using namespace omkl;
+#ifdef __clang__
+  m.attr("compiler") = "clang " __clang_version__;
+#else
+  m.attr("compiler") = "gcc " __VERSION__;
+#endif
   m.def("supported", &supported);
   m.def("peak", &peak, "isa"_a, "what"_a, "times"_a);
   m.def("first_not_finite", &first_not_finite, "a"_a);
