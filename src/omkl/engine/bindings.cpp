@@ -127,6 +127,26 @@ double *padded_rows(Kept &kept, nb::handle owner, const char *name, std::vector<
   return a.data();
 }
 
+// Kernels whose frequencies are proportional share their phases but for a factor: those of draw="shared". The first
+// kernel that has followers, and everybody's ratio to it.
+std::pair<long, std::vector<double>> proportional(const double *V, long N, long d, long D) {
+  const long P = padded(D);
+  std::vector<double> ratio(static_cast<size_t>(N));
+  if (d * D < 8) return {-1, ratio};  // so few may be proportional by chance
+  for (long model = 0; model < N; ++model) {
+    long followers = 0;
+    for (long i = model; i < N; ++i) {
+      const double *a = V + model * d * P, *b = V + i * d * P, c = b[0] / a[0];
+      bool same = std::isfinite(c) && c != 0;
+      for (long e = 0; same && e < d * P; ++e) same = std::fabs(b[e] - c * a[e]) <= 1e-15 * std::fabs(b[e]);
+      ratio[static_cast<size_t>(i)] = same ? c : 0;
+      followers += same;
+    }
+    if (followers > 1) return {model, ratio};
+  }
+  return {-1, std::vector<double>(static_cast<size_t>(N))};
+}
+
 Frequencies frequencies(Kept &kept, nb::handle problem) {
   nb::object V = problem.attr("V");
   auto shape = nb::cast<nb::tuple>(V.attr("shape"));
@@ -138,7 +158,16 @@ Frequencies frequencies(Kept &kept, nb::handle problem) {
       double &most = largest[static_cast<size_t>(row % d)];
       most = std::max(most, std::fabs(rows[row * padded(D) + j]));
     }
-  return {N, d, D, padded(D), rows, 1 / std::sqrt(static_cast<double>(D)), kept.keep_padded(largest.data(), d)};
+  const auto [model, ratio] = proportional(rows, N, d, D);
+  return {N,
+          d,
+          D,
+          padded(D),
+          rows,
+          1 / std::sqrt(static_cast<double>(D)),
+          kept.keep_padded(largest.data(), d),
+          model,
+          kept.keep_padded(ratio.data(), N)};
 }
 
 Schedule schedule(nb::handle problem) {
@@ -403,12 +432,13 @@ int64_t support_of(const Omkr::State &s) { return s.n; }
 Scratch scratch(long N, long P, long more) {
   thread_local std::vector<double> memory;
   const long Np = padded(N);
-  const size_t size = static_cast<size_t>(N * 2 * P + 9 * Np + 3 * BLOCK + more + LANES);
+  const size_t size = static_cast<size_t>(N * 2 * P + P + 9 * Np + 3 * BLOCK + more + LANES);
   if (memory.size() < size) memory.resize(size);
   auto address = reinterpret_cast<uintptr_t>(memory.data());
   double *a = memory.data() + (64 - address % 64) % 64 / 8;
   Scratch s{};
   s.z = a, a += N * 2 * P;
+  s.phase = a, a += P;
   s.f = a, a += Np;
   s.norm = a, a += Np;
   s.p = a, a += Np;

@@ -23,6 +23,16 @@ OMKL_INLINE bool within_reach(const Frequencies &F, const double *x) {
   return most <= FAR;
 }
 
+// The phases that all kernels with one draw share.
+OMKL_INLINE void model_phases(const Frequencies &F, const double *x, double *out) {
+  const double *V = F.V + F.model * F.d * F.P;
+  for (long b = 0; b < F.P; b += W) {
+    vec a;
+    phases<1>(V + b, F.d, F.P, x, &a);
+    store(out + b, a);
+  }
+}
+
 // What is gathered on the way along one kernel's theta.
 struct Heard {
   vec dot, square;
@@ -30,16 +40,23 @@ struct Heard {
 
 // z, theta z and |theta|^2 on B registers of D: phases go from register to register, only z is stored. Meanwhile
 // the frequencies that will be wanted `next` come nearer, where there are so many that the machine would not see to it.
-template <long B, bool MANY>
+// Where phases are known they stand in V, and x is what to multiply them by.
+enum class Phases { few, many, known };
+template <long B, Phases PHASES>
 OMKL_INLINE void listen_to(const double *V, long d, long P, const double *theta, const double *x, double *z,
                            Heard &heard, const double *next) {
   vec a[B];
-  phases<B>(V, d, P, x, a);
+  if (PHASES == Phases::known) {
+#pragma GCC unroll 8
+    for (long b = 0; b < B; ++b) a[b] = x[0] * load(V + b * W);
+  } else {
+    phases<B>(V, d, P, x, a);
+  }
 #pragma GCC unroll 8
   for (long b = 0; b < B; ++b) {
     vec s, c;
     sincos(a[b], s, c);
-    if (MANY)
+    if (PHASES == Phases::many)
       for (long k = 0; k < d * W; k += LANES) __builtin_prefetch(next + b * d * W + k);
     store(z + b * W, s);
     store(z + P + b * W, c);
@@ -62,29 +79,31 @@ static void listen_from_afar(const Frequencies &F, const double *V, const double
   }
 }
 
-template <bool MANY>
+template <Phases PHASES>
 OMKL_INLINE void listen_along(const double *V, long d, long P, const double *theta, const double *x, double *z,
                               Heard &heard, const double *next) {
   long b = 0;
-  for (; b + 7 * W <= P; b += 7 * W) listen_to<7, MANY>(V + b, d, P, theta + b, x, z + b, heard, next + b * d);
-  for (; b + 2 * W <= P; b += 2 * W) listen_to<2, MANY>(V + b, d, P, theta + b, x, z + b, heard, next + b * d);
-  for (; b < P; b += W) listen_to<1, MANY>(V + b, d, P, theta + b, x, z + b, heard, next + b * d);
+  for (; b + 7 * W <= P; b += 7 * W) listen_to<7, PHASES>(V + b, d, P, theta + b, x, z + b, heard, next + b * d);
+  for (; b + 2 * W <= P; b += 2 * W) listen_to<2, PHASES>(V + b, d, P, theta + b, x, z + b, heard, next + b * d);
+  for (; b < P; b += W) listen_to<1, PHASES>(V + b, d, P, theta + b, x, z + b, heard, next + b * d);
 }
 
 // z of kernel i (sines in z[0..P), cosines in z[P..2P), not divided by sqrt(D)), f = theta z and |theta|^2;
-// `near` is what within_reach says, `next` the kernel that comes after.
-static void listen(const Frequencies &F, bool near, long i, long next, const double *theta, const double *x, double *z,
-                   double &f, double &norm) {
+// `near` is what within_reach says, `next` the kernel that comes after, `phase` the model's phases.
+static void listen(const Frequencies &F, bool near, const double *phase, long i, long next, const double *theta,
+                   const double *x, double *z, double &f, double &norm) {
   const long d = F.d, D = F.D, P = F.P;
   const double *V = F.V + i * d * P;
   theta += i * 2 * P;
   Heard heard = {};
   if (!near)
     listen_from_afar(F, V, theta, x, z, heard);
+  else if (F.ratio[i] != 0)
+    listen_along<Phases::known>(phase, d, P, theta, F.ratio + i, z, heard, phase);
   else if (d < 8)
-    listen_along<false>(V, d, P, theta, x, z, heard, V);
+    listen_along<Phases::few>(V, d, P, theta, x, z, heard, V);
   else
-    listen_along<true>(V, d, P, theta, x, z, heard, F.V + next * d * P);
+    listen_along<Phases::many>(V, d, P, theta, x, z, heard, F.V + next * d * P);
   // a cosine in the padding is 1, and would move theta's padding, which must stay zero
   for (long b = P - LANES; b < P; b += W) store(z + P + b, LANE + b < D ? load(z + P + b) : vec{});
   f = F.root * sum(heard.dot);  // (4)

@@ -30,6 +30,8 @@ struct Frequencies {
   const double *V;  // [N][d][P]
   double root;      // 1 / sqrt(D)
   const double *largest;  // [d] the largest frequency of every input
+  long model;             // a kernel that others are proportional to, negative where there is none
+  const double *ratio;    // [N] of a kernel's frequencies to the model's, 0 where they are not proportional
 };
 
 struct Graph {
@@ -46,6 +48,7 @@ struct Scratch {
   double *z;         // [N][2][P]  sines and cosines, not yet divided by sqrt(D)
   double *f;         // [N]        f_i of the kernels heard
   double *norm;      // [N]        |theta_i|^2 of the kernels heard
+  double *phase;     // [P]        of the model
   double *p;         // [N padded] node law
   double *work;      // [N padded]
   double *u;         // [N padded] as Shares has it

@@ -87,8 +87,10 @@ OMKL_INLINE double answer(const Frequencies &F, const double *theta, const doubl
                           const double *x) {
   const double all = weigh(log_w, s.heard, n, s.work);  // before listening: it waits for nothing
   const bool near = within_reach(F, x);
+  if (near && F.model >= 0) model_phases(F, x, s.phase);
   for (long j = 0; j < n; ++j)
-    listen(F, near, s.heard[j], s.heard[j + 1 < n ? j + 1 : j], theta, x, s.z + j * 2 * F.P, s.f[j], s.norm[j]);
+    listen(F, near, s.phase, s.heard[j], s.heard[j + 1 < n ? j + 1 : j], theta, x, s.z + j * 2 * F.P, s.f[j],
+           s.norm[j]);
   return weighted(s.work, s.f, n) / all;
 }
 
