@@ -65,7 +65,7 @@ def base(results: Results) -> Table:
             rows.append((t["algorithm"], f"{t['heard']:.1f}", digits(t["chunk"]), digits(t["row"]),
                          digits(t["cores"]), digits(t["numpy"]), f"{t['numpy'] / t['chunk']:.0f} x"))  # fmt: skip
     note = (
-        f"One core but for `cores`, where each of {results['machine']['cores']} has a learner. A row call is "
+        f"One core; in the column cores each of {results['machine']['cores']} has a learner. A row call is "
         f"Online.learn. OMKR keeps all its rows. GraphMKL has its own {GRAPH_KERNELS} kernels and no M."
     )
     head = ("algorithm", "heard", "chunk", "row", "cores", "NumPy", "NumPy/chunk")
@@ -94,7 +94,7 @@ def shared(results: Results) -> Table:
          f"{line['independent'] / line['shared']:.2f} x")
         for line in results["shared"]
     ]  # fmt: skip
-    note = "What it does to the errors: [one draw for all Gaussian kernels](draws.md)."
+    note = "What it does to the errors is in draws.md."
     head = ("algorithm", "d", "independent", "shared", "faster")
     return Table("Microseconds per sample with one draw for all kernels", head, rows, note)
 
