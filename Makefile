@@ -53,8 +53,9 @@ smoke: $(INSTALLED)
 soak: $(INSTALLED) ## the tests that take very long
 	$(BIN)/pytest -m soak $(SOME)
 
-bench: $(INSTALLED) ## time per sample of every algorithm (ARGS="--json bench.json")
-	@$(BIN)/omkl bench $(ARGS)
+bench: $(INSTALLED) ## floor, algorithms, peers: file and page in build/ (ARGS="--quick"; pip install -e '.[bench]' for peers)
+	@mkdir -p build
+	@$(BIN)/omkl bench --json build/bench.json --html build/bench.html $(ARGS)
 
 format: $(INSTALLED) ## format Python and C++
 	$(BIN)/ruff check --fix

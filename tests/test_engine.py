@@ -112,6 +112,13 @@ def test_engine_and_rounds_agree_on_who_leads(horizon, beta):
     assert_lockstep("sfg-mkl-r", chosen, 2, *stream(200, 2))
 
 
+@pytest.mark.parametrize("learner", ["rfomkr", "raker", "omkl-gf", *GRAPHS])
+@pytest.mark.parametrize("kernels", ["paper", of_all_families(11)], ids=["gaussian", "families"])
+def test_engine_and_rounds_agree_where_kernels_share_their_draw(learner, kernels):
+    chosen = Settings(kernels=kernels, n_features=13, out_degree=3, draw="shared", **GENTLE)
+    assert_lockstep(learner, chosen, 4, *stream(100, 4), weights_of(100))
+
+
 # Every shape
 
 

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from omkl.lab import bench, demo, equations, patience
+from omkl.lab import demo, equations, patience
 from omkl.lab.entrants import DEFAULTS, NAMES, Entrant, default_entrants, paper_entrants
 from omkl.lab.files import write_json
 from omkl.lab.prequential import CHUNK, Features, grid, run_once, running_mean_mse, snapshots
@@ -137,17 +137,6 @@ def test_demo_needs_no_letters_beyond_ascii(quick: Any):
     out = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
     demo.show(*quick, Console(file=out, width=80))
     out.flush()
-
-
-def test_bench_times_every_algorithm_and_fits_eighty_columns(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(bench, "ROWS", 20)
-    monkeypatch.setattr(bench, "REPLAYS", {"chunk": 2, "row": 1, "numpy": 1})
-    ticks: list[int] = []
-    results = bench.run(ticks.append)
-    assert [timing["algorithm"] for timing in results["timings"]] == list(NAMES.values())
-    assert all(timing[way] > 0 for timing in results["timings"] for way in ("chunk", "row", "numpy"))
-    assert len(ticks) == bench.ticks()
-    assert "…" not in shown(bench.show, results)
 
 
 # Progress and files

@@ -52,6 +52,8 @@ def test_what_is_no_dictionary_is_refused_at_once(kernels):
         ("sfg-mkl-r", {"out_degree": 6}, 2, "out_degree must be between 1 and 5, got 6; add kernels or lower it"),
         ("sfg-mkl-r", {"beta": 0.3}, 2, "beta must be at most 1/N = 0.2 for 5 kernels, .*, got 0.3"),
         ("raker", {"orthogonal": True, "kernels": [Cauchy(1.0)]}, 2, "orthogonal features need a radial kernel"),
+        ("raker", {"orthogonal": True, "draw": "shared"}, 2, "draw must be independent where orthogonal=True"),
+        ("raker", {"draw": "common"}, 2, "draw must be one of independent, shared, got 'common'"),
     ],
 )
 def test_settings_that_do_not_fit_the_learner_are_refused(learner, changes, d, message):

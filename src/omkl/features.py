@@ -7,11 +7,14 @@ is the feature named str(i).
 
 import hashlib
 from collections.abc import Sequence
+from typing import Literal
 
 import numpy as np
 
 from omkl.arrays import Matrix, Tensor, Vector, padded
 from omkl.kernels import Gaussian, Kernel, Matern
+
+Draw = Literal["independent", "shared"]
 
 
 def features(V: Matrix, x: Vector) -> Matrix:
@@ -37,19 +40,30 @@ def generator(seed: int, name: str) -> np.random.Generator:
     return np.random.Generator(np.random.PCG64([seed, int.from_bytes(digest, "little")]))
 
 
-def frequencies(kernels: Sequence[Kernel], names: Sequence[str], D: int, seed: int) -> Tensor:
+def frequencies(
+    kernels: Sequence[Kernel], names: Sequence[str], D: int, seed: int, draw: Draw = "independent"
+) -> Tensor:
     """(N, d, D) spectral draws of every kernel, independent from kernel to kernel as in the paper.
+
+    With draw="shared" the Gaussian kernels have one draw, each divided by its length scale.
 
     >>> kernels = [Gaussian(1.0), Matern(2.0, nu=0.5)]
     >>> V = frequencies(kernels, ["age", "height"], 3, seed=1)
     >>> np.array_equal(V[:, :1], frequencies(kernels, ["age"], 3, seed=1))
     True
+    >>> narrow, wide = frequencies([Gaussian(1.0), Gaussian(2.0)], ["age", "height"], 3, seed=1, draw="shared")
+    >>> np.array_equal(narrow, 2 * wide)
+    True
     """
     V = padded(len(kernels), len(names), D)
     for k, name in enumerate(names):
         rng = generator(seed, "column " + name)
+        base = generator(seed, "shared " + name).standard_normal(D) if draw == "shared" else None
         for i, kernel in enumerate(kernels):
-            V[i, k] = kernel.coordinate(rng, D)
+            if base is not None and type(kernel) is Gaussian:
+                V[i, k] = base / kernel.length_scale
+            else:
+                V[i, k] = kernel.coordinate(rng, D)
     rng = generator(seed, "mixing")
     for i, kernel in enumerate(kernels):
         V[i] *= kernel.mixing(rng, D)

@@ -103,7 +103,6 @@ class Online:
         rounds = ROUNDS[self.learner]
         self.problem = problem
         self._draws: int = rounds.draws(problem)
-        self._ahead, self._at = np.empty(0), 0
         self._d: int = problem.d if self.learner == "omkr" else problem.V.shape[1]
         self._labels: bool = hasattr(problem, "descent") and problem.descent.loss != "squared"
         self._classes: int | None = problem.K if getattr(problem, "task", None) == "classification" else None
@@ -127,6 +126,8 @@ class Online:
             )
         else:
             self._runner = PlainRunner(rounds, problem, state)
+        self._looks_itself = self.backend == "engine" and self.learner != "graph-mkl"  # where values may miss
+        self._choosy = self._labels or self._classes is not None
 
     # Asking and telling
 
@@ -143,14 +144,18 @@ class Online:
 
     def learn(self, x: ArrayLike, y: float, weight: float = 1.0) -> None:
         """Learn one sample. Input that cannot be learned is refused and changes nothing."""
-        x = self._sample(x)
-        if not -LARGEST_TARGET <= y <= LARGEST_TARGET or ((self._labels or self._classes) and not self._right(y)):
+        if not self._looks_itself:
+            x = self._sample(x)
+        if not -LARGEST_TARGET <= y <= LARGEST_TARGET or (self._choosy and not self._right(y)):
             raise ValueError(self._about_target(y, ""))
         if not 0 <= weight <= LARGEST_WEIGHT:
             raise ValueError(
                 f"weight must be a finite number of at least 0, got {weight}; the largest is {LARGEST_WEIGHT:g}"
             )
-        self.tell(x, y, weight)
+        try:
+            self.tell(x, y, weight)  # type: ignore[arg-type]  # the engine refuses what is no array
+        except TypeError:
+            self.tell(self._sample(x), y, weight)
 
     def run(self, X: ArrayLike, y: ArrayLike, weight: ArrayLike | None = None) -> Matrix:
         """Predict, then learn, row after row; returns the predictions, each made before its row was learned.
@@ -185,16 +190,21 @@ class Online:
         return out.reshape(-1, self.width) if self.learner == "graph-mkl" else out
 
     def tell(self, x: Vector, y: float, weight: float = 1.0) -> None:
-        with self._lock:
-            if self._at == len(self._ahead) and self._draws:
-                self._ahead, self._at = self._rng.random(AHEAD * self._draws), 0
-            heard = self._runner.learn(x, y, self._ahead[self._at : self._at + self._draws], weight)
+        self._lock.acquire()  # a with statement takes twice as long
+        try:
+            heard = self._runner.learn(x, y, weight)
+            if heard == engine.NO_UNIFORMS:
+                self._runner.feed(self._rng.random(AHEAD * self._draws))
+                heard = self._runner.learn(x, y, weight)
+            if heard == engine.REFUSED:
+                self._sample(x)  # says why
             if heard < 0:
                 raise self._diverged(x, 0)
-            self._at += self._draws
             self.evaluations += heard
             if self._budget is not None:
                 self._warn_if_full(1)
+        finally:
+            self._lock.release()
 
     def tell_rows(self, X: Matrix, y: Vector, weight: Vector | None = None) -> Matrix:
         out = np.empty(len(X) * self.width)
@@ -335,8 +345,8 @@ class Online:
 
     def _give_back_ahead(self) -> None:
         """Turn the Generator back to where the rounds are: single rows draw their uniforms ahead, in blocks."""
-        self._pcg.advance(self._at - len(self._ahead))
-        self._ahead, self._at = np.empty(0), 0
+        self._pcg.advance(-self._runner.left)
+        self._runner.feed(np.empty(0))
 
     def _diverged(self, x: Vector, row: int) -> DivergenceError:
         stabiliser = self.problem.descent.stabiliser if hasattr(self.problem, "descent") else None
@@ -368,6 +378,8 @@ class PlainRunner:
 
     def __init__(self, rounds: Any, problem: Any, state: Any) -> None:
         self._rounds, self._problem, self.state = rounds, problem, state
+        self._draws: int = rounds.draws(problem)
+        self._tape, self.left = np.empty(0), 0
 
     @property
     def t(self) -> int:
@@ -381,9 +393,18 @@ class PlainRunner:
         for x, row in zip(X, _rows_of(out, len(X)), strict=True):
             row[:] = self.predict(x)
 
-    def learn(self, x: Vector, y: float, r: Vector, weight: float) -> int:
-        info = self._step(x, y, r, weight)
-        return -1 if info is None else len(info.heard)
+    def feed(self, tape: Vector) -> None:
+        self._tape, self.left = tape, len(tape)
+
+    def learn(self, x: Vector, y: float, weight: float) -> int:
+        if self.left < self._draws:
+            return engine.NO_UNIFORMS
+        at = len(self._tape) - self.left
+        info = self._step(x, y, self._tape[at : at + self._draws], weight)
+        if info is None:
+            return engine.DIVERGED
+        self.left -= self._draws
+        return len(info.heard)
 
     def run(self, X: Matrix, y: Vector, r: Vector, weight: Vector | None, out: Vector) -> tuple[int, int]:
         draws = len(r) // max(len(X), 1)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
-from omkl.features import column_names, frequencies, orthogonal_frequencies
+from omkl.features import Draw, column_names, frequencies, orthogonal_frequencies
 from omkl.graph import similarity_graph
 from omkl.kernels import Kernel, dictionary
 from omkl.losses import LossName
@@ -53,6 +53,8 @@ class Settings:
         "aware", "floor", "project", or "none" as in the paper.
     radius
         For stabiliser="project": the ball that theta is kept in.
+    draw
+        "independent" random features for every kernel as in the paper, or one draw "shared" by all Gaussian ones.
     orthogonal
         Orthogonal random features; radial kernels only.
     budget
@@ -80,6 +82,7 @@ class Settings:
     loss: LossName = "squared"
     stabiliser: Stabiliser = "aware"
     radius: float = 10.0
+    draw: Draw = "independent"
     orthogonal: bool = False
     budget: int | None = None
 
@@ -107,9 +110,11 @@ class Settings:
         require(xi is None or (is_number(xi) and 0 <= xi <= 1), "exploration", "None or a number from 0 to 1", xi)
         require(self.beta is None or (is_number(self.beta) and self.beta > 0), "beta",
                 "None (the tenth-largest rule) or a positive number of at most 1/N", self.beta)  # fmt: skip
-        for name, kind in (("commit", Commit), ("loss", LossName), ("stabiliser", Stabiliser)):
+        for name, kind in (("commit", Commit), ("loss", LossName), ("stabiliser", Stabiliser), ("draw", Draw)):
             require(getattr(self, name) in get_args(kind), name, f"one of {', '.join(get_args(kind))}",
                     getattr(self, name))  # fmt: skip
+        require(not (self.orthogonal and self.draw == "shared"), "draw",
+                "independent where orthogonal=True, which draws for each kernel", self.draw)  # fmt: skip
         object.__setattr__(self, "kernels", tuple(dictionary(self.kernels)))
 
     @property
@@ -140,7 +145,7 @@ class Settings:
         if self.orthogonal:
             V = orthogonal_frequencies(kernels, len(names), self.n_features, seed)
         else:
-            V = frequencies(kernels, names, self.n_features, seed)
+            V = frequencies(kernels, names, self.n_features, seed, self.draw)
         if learner == "rfomkr":
             return rfomkr.Problem(V, self.schedule)
         if learner == "raker":

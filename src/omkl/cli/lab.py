@@ -151,22 +151,45 @@ def data_fetch(names: Annotated[list[str], typer.Argument(metavar="NAME...", hel
 
 
 @app.command()
-def bench(json: Json = None) -> None:
-    """Time every algorithm, compiled and in NumPy.
+def bench(
+    quick: Annotated[bool, typer.Option("--quick", help="A look in some seconds; its numbers mean little.")] = False,
+    json: Json = None,
+    html: Annotated[
+        Path | None,
+        typer.Option("--html", metavar="FILE", dir_okay=False, writable=True, callback=in_a_folder,
+                     help="Also write a page with scatter and growth to FILE."),
+    ] = None,
+    docs: Annotated[
+        Path | None,
+        typer.Option("--docs", metavar="FILE", dir_okay=False, writable=True, callback=in_a_folder,
+                     help="Also write the tables as Markdown to FILE."),
+    ] = None,
+) -> None:  # fmt: skip
+    """Time every algorithm against the machine's floor, NumPy and the peers.
+
+    Takes some minutes on an idle machine. Peers that are not installed are lines that say so.
 
     \b
-    Example:
-      omkl bench --json bench.json
+    Examples:
+      omkl bench --quick
+      omkl bench --json bench.json --html bench.html
     """
     with plainly():
         from rich.console import Console
 
-        from omkl.lab import bench as job
+        from omkl.lab.bench import job, table
         from omkl.lab.files import write_json
         from omkl.lab.patience import Patience
+        from omkl.persist import write_atomically
 
-        with Patience(job.ticks(), Console(stderr=True)) as patience:
-            results = job.run(patience.tick)
+        if html is not None:
+            from omkl.lab.bench import web  # before the work: it needs the extra `plot`
+        with Patience(job.ticks(quick), Console(stderr=True), "measuring") as patience:
+            results = job.run(quick, patience.tick)
         if json is not None:
             write_json(json, results)
-        job.show(results, Console())
+        if docs is not None:
+            write_atomically(docs, table.page(results).encode())
+        if html is not None:
+            write_atomically(html, web.page(results).encode())
+        table.show(results, Console())

@@ -13,11 +13,20 @@ import numpy as np
 
 from omkl.arrays import LANES, Matrix, Vector, is_padded, padded, padded_copy
 from omkl.engine import _native
-from omkl.engine._native import first_not_finite, supported
+from omkl.engine._native import first_not_finite, peak, supported
 from omkl.kernels import Cauchy, Gaussian, Kernel, Laplacian, Matern
 from omkl.rounds import omkr
 
-__all__ = ["GrowingRunner", "Runner", "compile_problem", "first_not_finite", "instruction_set", "runs", "supported"]
+__all__ = [
+    "GrowingRunner",
+    "Runner",
+    "compile_problem",
+    "first_not_finite",
+    "instruction_set",
+    "peak",
+    "runs",
+    "supported",
+]
 
 _ENGINES: dict[str, type[_native.Engine]] = {
     "omkr": _native.OmkrEngine,
@@ -28,6 +37,7 @@ _ENGINES: dict[str, type[_native.Engine]] = {
     "sfg-mkl-r": _native.SfgMklREngine,
     "graph-mkl": _native.GraphMklEngine,
 }
+DIVERGED, NO_UNIFORMS, REFUSED = -1, -2, -3  # what `learn` returns instead of a number of kernels
 ROWS_PADDED = ("theta", "R", "R_lin", "theta_lin")  # state that C++ reads in whole registers
 _MATERN_CODE = {0.5: 2, 1.5: 3, 2.5: 4}
 
@@ -72,7 +82,7 @@ def compile_problem(learner: str, problem: Any, isa: str | None = None) -> _nati
 class Runner:
     """One state, bound to the engine that runs it. The arrays stay NumPy's."""
 
-    learn: Callable[[Vector, float, Vector, float], int]  # kernels heard, negative where the round diverged
+    learn: Callable[[Vector, float, float], int]  # kernels heard, or why there was no round
     run: Callable[[Matrix, Vector, Vector, Vector | None, Vector], tuple[int, int]]  # rows done, kernels heard
     predict: Callable[[Vector], float]
     predict_rows: Callable[[Matrix, Vector], None]
@@ -86,6 +96,12 @@ class Runner:
         self.run = partial(engine.run, self._memory)
         self.predict = partial(engine.predict, self._memory)
         self.predict_rows = partial(engine.predict_rows, self._memory)
+        self.feed = self._memory.feed
+
+    @property
+    def left(self) -> int:
+        """Uniforms that `feed` brought and no round has taken yet."""
+        return self._memory.left
 
     @property
     def t(self) -> int:
@@ -122,9 +138,14 @@ class GrowingRunner:
         if self._arrays.S.shape[1] < need:
             self._lay_out(self.state, max(need, 2 * n))
 
-    def learn(self, x: Vector, y: float, r: Vector, weight: float) -> int:
+    left = 0  # it takes no uniforms
+
+    def feed(self, tape: Vector) -> None:
+        pass
+
+    def learn(self, x: Vector, y: float, weight: float) -> int:
         self._make_room(1)
-        return self._engine.learn(self._memory, x, y, r, weight)
+        return self._engine.learn(self._memory, x, y, weight)
 
     def run(self, X: Matrix, y: Vector, r: Vector, weight: Vector | None, out: Vector) -> tuple[int, int]:
         self._make_room(len(X))

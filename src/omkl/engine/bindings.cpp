@@ -4,6 +4,7 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <memory>
@@ -71,6 +72,7 @@ const Table &table(const std::string &isa) {
 struct Kept {
   std::vector<nb::object> objects;
   std::vector<std::shared_ptr<std::vector<int>>> lists;
+  std::vector<std::shared_ptr<std::vector<double>>> copies;
 
   template <class Array>
   auto view(nb::handle owner, const char *name) {
@@ -78,6 +80,16 @@ struct Kept {
     auto array = nb::cast<Array>(object, false);
     objects.push_back(object);
     return array;
+  }
+
+  // A copy that starts on a register, followed by zeros up to one.
+  const double *keep_padded(const double *values, long n) {
+    auto copy = std::make_shared<std::vector<double>>(static_cast<size_t>(padded(n) + LANES));
+    auto address = reinterpret_cast<uintptr_t>(copy->data());
+    double *a = copy->data() + (64 - address % 64) % 64 / 8;
+    std::copy(values, values + n, a);
+    copies.push_back(std::move(copy));
+    return a;
   }
 
   const int *keep(std::vector<int> list) {
@@ -115,11 +127,47 @@ double *padded_rows(Kept &kept, nb::handle owner, const char *name, std::vector<
   return a.data();
 }
 
+// Kernels whose frequencies are proportional share their phases but for a factor: those of draw="shared". The first
+// kernel that has followers, and everybody's ratio to it.
+std::pair<long, std::vector<double>> proportional(const double *V, long N, long d, long D) {
+  const long P = padded(D);
+  std::vector<double> ratio(static_cast<size_t>(N));
+  if (d * D < 8) return {-1, ratio};  // so few may be proportional by chance
+  for (long model = 0; model < N; ++model) {
+    long followers = 0;
+    for (long i = model; i < N; ++i) {
+      const double *a = V + model * d * P, *b = V + i * d * P, c = b[0] / a[0];
+      bool same = std::isfinite(c) && c != 0;
+      for (long e = 0; same && e < d * P; ++e) same = std::fabs(b[e] - c * a[e]) <= 1e-15 * std::fabs(b[e]);
+      ratio[static_cast<size_t>(i)] = same ? c : 0;
+      followers += same;
+    }
+    if (followers > 1) return {model, ratio};
+  }
+  return {-1, std::vector<double>(static_cast<size_t>(N))};
+}
+
 Frequencies frequencies(Kept &kept, nb::handle problem) {
   nb::object V = problem.attr("V");
   auto shape = nb::cast<nb::tuple>(V.attr("shape"));
   const long N = nb::cast<long>(shape[0]), d = nb::cast<long>(shape[1]), D = nb::cast<long>(shape[2]);
-  return {N, d, D, padded(D), padded_rows(kept, problem, "V", {N, d, D}), 1 / std::sqrt(static_cast<double>(D))};
+  const double *rows = padded_rows(kept, problem, "V", {N, d, D});
+  std::vector<double> largest(static_cast<size_t>(d));
+  for (long row = 0; row < N * d; ++row)
+    for (long j = 0; j < D; ++j) {
+      double &most = largest[static_cast<size_t>(row % d)];
+      most = std::max(most, std::fabs(rows[row * padded(D) + j]));
+    }
+  const auto [model, ratio] = proportional(rows, N, d, D);
+  return {N,
+          d,
+          D,
+          padded(D),
+          rows,
+          1 / std::sqrt(static_cast<double>(D)),
+          kept.keep_padded(largest.data(), d),
+          model,
+          kept.keep_padded(ratio.data(), N)};
 }
 
 Schedule schedule(nb::handle problem) {
@@ -153,7 +201,7 @@ Graph graph(Kept &kept, nb::handle problem) {
   return {N,
           order.data(),
           a,
-          cover.data(),
+          kept.keep_padded(cover.data(), N),
           kept.keep(std::move(out_start)),
           kept.keep(std::move(out_list)),
           kept.keep(std::move(in_start)),
@@ -347,6 +395,33 @@ long more_for(const GraphMkl::Problem &p) {
   return inputs + features + 7 * E + padded(2 * p.E * p.K) + 2 * K + 2 * WINDOW;
 }
 
+// Uniforms that one round takes.
+template <class Problem>
+long draws_of(const Problem &) {
+  return 0;
+}
+long draws_of(const OmklGf::Problem &p) { return p.M; }
+long draws_of(const SfgMkl::Problem &) { return 1; }
+long draws_of(const SfgMklR::Problem &) { return 1; }
+long draws_of(const GraphMkl::Problem &) { return 2; }
+
+// Whether a value may be missing, as NaN.
+template <class Problem>
+bool may_miss(const Problem &) {
+  return false;
+}
+bool may_miss(const GraphMkl::Problem &) { return true; }
+
+// Eight sums, so that one addition does not wait for the other; x * 0 is 0 unless x is not finite.
+bool all_finite(const double *v, size_t size) {
+  double sum[8] = {};
+  size_t i = 0;
+  for (; i + 8 <= size; i += 8)
+    for (size_t l = 0; l < 8; ++l) sum[l] += v[i + l] * 0;
+  for (; i < size; ++i) sum[0] += v[i] * 0;
+  return ((sum[0] + sum[1]) + (sum[2] + sum[3])) + ((sum[4] + sum[5]) + (sum[6] + sum[7])) == 0;
+}
+
 template <class State>
 int64_t support_of(const State &) {
   return 0;
@@ -357,16 +432,19 @@ int64_t support_of(const Omkr::State &s) { return s.n; }
 Scratch scratch(long N, long P, long more) {
   thread_local std::vector<double> memory;
   const long Np = padded(N);
-  const size_t size = static_cast<size_t>(N * 2 * P + 7 * Np + 3 * BLOCK + more + LANES);
+  const size_t size = static_cast<size_t>(N * 2 * P + P + 9 * Np + 3 * BLOCK + more + LANES);
   if (memory.size() < size) memory.resize(size);
   auto address = reinterpret_cast<uintptr_t>(memory.data());
   double *a = memory.data() + (64 - address % 64) % 64 / 8;
   Scratch s{};
   s.z = a, a += N * 2 * P;
+  s.phase = a, a += P;
   s.f = a, a += Np;
   s.norm = a, a += Np;
   s.p = a, a += Np;
   s.work = a, a += Np;
+  s.u = a, a += Np;
+  s.extra = a, a += Np;
   s.distance = a, a += 3 * BLOCK;
   s.more = a, a += more;
   s.heard = reinterpret_cast<int *>(a), a += Np;
@@ -381,7 +459,13 @@ template <class Algorithm>
 struct Memory : AnyMemory {
   typename Algorithm::State state;
   Kept kept;
+  ConstVector tape;  // the uniforms that single rows will take, and where they are
+  const double *uniforms = nullptr;
+  long left = 0;
 };
+
+// What `learn` returns instead of a number of kernels; as in engine/__init__.py.
+constexpr long DIVERGED = -1, NO_UNIFORMS = -2, REFUSED = -3;
 
 template <class Algorithm>
 struct Engine : AnyEngine {
@@ -417,15 +501,21 @@ struct Engine : AnyEngine {
       loop->predict(problem, memory.state, s, X.data() + i * X.shape(1), out.data() + i * width);
   }
 
-  // Returns how many kernels were heard, negative where the round diverged.
-  long learn(Memory<Algorithm> &memory, ConstVector x, double y, ConstVector r, double weight) const {
-    want_inputs(x.shape(0));
+  // Returns how many kernels were heard, or why there was no round.
+  long learn(Memory<Algorithm> &memory, ConstVector x, double y, double weight) const {
+    const long draws = draws_of(problem);
+    if (memory.left < draws) return NO_UNIFORMS;
+    if (x.shape(0) != static_cast<size_t>(inputs(problem))) return REFUSED;
+    if (!may_miss(problem) && !all_finite(x.data(), x.shape(0))) return REFUSED;
     thread_local std::vector<double> out;
     out.resize(static_cast<size_t>(width_of(problem)));
-    Chunk chunk{1, x.data(), &y, r.data(), &weight, out.data(), 0, 0};
+    Chunk chunk{1, x.data(), &y, memory.uniforms, &weight, out.data(), 0, 0};
     Scratch s = room();
     loop->run(problem, memory.state, s, chunk);
-    return chunk.done ? chunk.heard : -1;
+    if (!chunk.done) return DIVERGED;
+    memory.uniforms += draws;
+    memory.left -= draws;
+    return chunk.heard;
   }
 
   // Returns (rows done, kernels heard).
@@ -459,7 +549,16 @@ void bind(nb::module_ &m, const std::string &name, Loop<Algorithm> Table::*loop)
   nb::class_<M, AnyMemory>(m, (name + "Memory").c_str())
       .def_prop_ro("t", [](const M &self) { return self.state.t; })
       .def_prop_ro("node", [](const M &self) { return node_of(self.state); })
-      .def_prop_ro("n", [](const M &self) { return support_of(self.state); });
+      .def_prop_ro("n", [](const M &self) { return support_of(self.state); })
+      .def_prop_ro("left", [](const M &self) { return self.left; })
+      .def(
+          "feed",
+          [](M &self, ConstVector tape) {
+            self.tape = tape;
+            self.uniforms = tape.data();
+            self.left = static_cast<long>(tape.shape(0));
+          },
+          "tape"_a);
   nb::class_<E, AnyEngine>(m, (name + "Engine").c_str())
       .def(
           "__init__",
@@ -479,7 +578,7 @@ void bind(nb::module_ &m, const std::string &name, Loop<Algorithm> Table::*loop)
           "state"_a)
       .def("predict", &E::predict, "memory"_a, "x"_a)
       .def("predict_rows", &E::predict_rows, "memory"_a, "X"_a, "out"_a.noconvert())
-      .def("learn", &E::learn, "memory"_a, "x"_a, "y"_a, "r"_a, "weight"_a)
+      .def("learn", &E::learn, "memory"_a, "x"_a, "y"_a, "weight"_a)
       .def(
           "run",
           [](const E &self, M &memory, ConstMatrix X, ConstVector y, ConstVector r, nb::object weight, Vector out) {
@@ -493,9 +592,7 @@ void bind(nb::module_ &m, const std::string &name, Loop<Algorithm> Table::*loop)
 long first_not_finite(nb::ndarray<const double, nb::c_contig, nb::device::cpu> a) {
   const double *v = a.data();
   const size_t size = a.size();
-  double sum = 0;
-  for (size_t i = 0; i < size; ++i) sum += v[i] * 0;
-  if (sum == 0) return -1;
+  if (all_finite(v, size)) return -1;
   for (size_t i = 0; i < size; ++i)
     if (!std::isfinite(v[i])) return static_cast<long>(i);
   return -1;
@@ -585,12 +682,32 @@ long gather_scaled(nb::dict row, nb::tuple names, Matrix stats, Matrix spare, Ve
   return found;
 }
 
+// Runs one of the loops of peaks.hpp; returns how much it did.
+long peak(const std::string &isa, const std::string &what, long times) {
+  const Peaks &peaks = table(isa).peaks;
+  Peaks::Run run = what == "sincos"          ? peaks.sincos
+                   : what == "multiply_adds" ? peaks.multiply_adds
+                   : what == "bytes_read"    ? peaks.bytes_read
+                   : what == "least_squares" ? peaks.least_squares
+                                             : nullptr;
+  if (!run) throw nb::value_error(("there is no peak '" + what + "'").c_str());
+  static std::vector<double> memory(LEAST_SQUARES_ROOM + LANES);
+  auto address = reinterpret_cast<uintptr_t>(memory.data());
+  return run(memory.data() + (64 - address % 64) % 64 / 8, times);
+}
+
 }  // namespace
 }  // namespace omkl
 
 NB_MODULE(_native, m) {
   using namespace omkl;
+#ifdef __clang__
+  m.attr("compiler") = "clang " __clang_version__;
+#else
+  m.attr("compiler") = "gcc " __VERSION__;
+#endif
   m.def("supported", &supported);
+  m.def("peak", &peak, "isa"_a, "what"_a, "times"_a);
   m.def("first_not_finite", &first_not_finite, "a"_a);
   m.def("standardise_rows", &standardise_rows, "stats"_a.noconvert(), "X"_a, "out"_a.noconvert());
   m.def("standardise_each", &standardise_each, "stats"_a, "spare"_a.noconvert(), "X"_a, "out"_a.noconvert());

@@ -7,51 +7,107 @@ namespace OMKL_ISA {
 
 // B registers of phases at once, so that the additions of one do not wait for each other.
 template <long B>
-OMKL_INLINE void phases(const double *V, long d, long P, const double *x, double *out) {
-  vec a[B];
+OMKL_INLINE void phases(const double *V, long d, long P, const double *x, vec *a) {
+#pragma GCC unroll 8
   for (long b = 0; b < B; ++b) a[b] = x[0] * load(V + b * W);
-  for (long k = 1; k < d; ++k)
+  for (long k = 1; k < d; ++k) {
+#pragma GCC unroll 8
     for (long b = 0; b < B; ++b) a[b] += x[k] * load(V + k * P + b * W);
-  for (long b = 0; b < B; ++b) store(out + b * W, a[b]);
+  }
 }
 
-// z of kernel i (sines in z[0..P), cosines in z[P..2P), not divided by sqrt(D)), f = theta z and
-// |theta|^2.
-OMKL_INLINE void listen(const Frequencies &F, long i, const double *theta, const double *x, double *z, double &f,
-                        double &norm) {
-  const auto [N, d, D, P, all, root] = F;
-  const double *V = all + i * d * P;
-  theta += i * 2 * P;
-  long b = 0;
-  for (; b + 4 * W <= P; b += 4 * W) phases<4>(V + b, d, P, x, z + b);
-  for (; b < P; b += W) phases<1>(V + b, d, P, x, z + b);
+// Whether the polynomials reach all phases of x.
+OMKL_INLINE bool within_reach(const Frequencies &F, const double *x) {
+  double most = 0;
+  for (long k = 0; k < F.d; ++k) most += fabs(x[k]) * F.largest[k];
+  return most <= FAR;
+}
 
-  vec far = {}, dot = {}, square = {};
-  for (b = 0; b < P; b += W) {
-    const vec phase = load(z + b);
+// The phases that all kernels with one draw share.
+OMKL_INLINE void model_phases(const Frequencies &F, const double *x, double *out) {
+  const double *V = F.V + F.model * F.d * F.P;
+  for (long b = 0; b < F.P; b += W) {
+    vec a;
+    phases<1>(V + b, F.d, F.P, x, &a);
+    store(out + b, a);
+  }
+}
+
+// What is gathered on the way along one kernel's theta.
+struct Heard {
+  vec dot, square;
+};
+
+// z, theta z and |theta|^2 on B registers of D: phases go from register to register, only z is stored. Meanwhile
+// the frequencies that will be wanted `next` come nearer, where there are so many that the machine would not see to it.
+// Where phases are known they stand in V, and x is what to multiply them by.
+enum class Phases { few, many, known };
+template <long B, Phases PHASES>
+OMKL_INLINE void listen_to(const double *V, long d, long P, const double *theta, const double *x, double *z,
+                           Heard &heard, const double *next) {
+  vec a[B];
+  if (PHASES == Phases::known) {
+#pragma GCC unroll 8
+    for (long b = 0; b < B; ++b) a[b] = x[0] * load(V + b * W);
+  } else {
+    phases<B>(V, d, P, x, a);
+  }
+#pragma GCC unroll 8
+  for (long b = 0; b < B; ++b) {
     vec s, c;
-    sincos(phase, s, c);
-    far = larger(magnitude(phase), far);
-    store(z + b, s);
-    store(z + P + b, c);
-    const vec ts = load(theta + b), tc = load(theta + P + b);
-    dot += s * ts + c * tc;
-    square += ts * ts + tc * tc;
+    sincos(a[b], s, c);
+    if (PHASES == Phases::many)
+      for (long k = 0; k < d * W; k += LANES) __builtin_prefetch(next + b * d * W + k);
+    store(z + b * W, s);
+    store(z + P + b * W, c);
+    const vec ts = load(theta + b * W), tc = load(theta + P + b * W);
+    heard.dot += s * ts + c * tc;
+    heard.square += ts * ts + tc * tc;
   }
-  if (!(max(far) <= FAR)) {
-    // beyond the polynomial's reach
-    for (b = 0; b < P; b += W) phases<1>(V + b, d, P, x, z + b);
-    dot = vec{};
-    for (long j = 0; j < D; ++j) {
-      const double phase = z[j];
-      z[j] = sin(phase);
-      z[P + j] = cos(phase);
-      dot[0] += z[j] * theta[j] + z[P + j] * theta[P + j];
-    }
+}
+
+static void listen_from_afar(const Frequencies &F, const double *V, const double *theta, const double *x, double *z,
+                             Heard &heard) {
+  const long P = F.P;
+  for (long j = 0; j < P; ++j) {
+    double phase = x[0] * V[j];
+    for (long k = 1; k < F.d; ++k) phase += x[k] * V[k * P + j];
+    z[j] = sin(phase);
+    z[P + j] = cos(phase);
+    heard.dot[0] += z[j] * theta[j] + z[P + j] * theta[P + j];
+    heard.square[0] += theta[j] * theta[j] + theta[P + j] * theta[P + j];
   }
-  for (long j = D; j < P; ++j) z[P + j] = 0;  // theta's padding stays zero
-  f = root * sum(dot);  // (4)
-  norm = sum(square);
+}
+
+template <Phases PHASES>
+OMKL_INLINE void listen_along(const double *V, long d, long P, const double *theta, const double *x, double *z,
+                              Heard &heard, const double *next) {
+  long b = 0;
+  for (; b + 7 * W <= P; b += 7 * W) listen_to<7, PHASES>(V + b, d, P, theta + b, x, z + b, heard, next + b * d);
+  for (; b + 2 * W <= P; b += 2 * W) listen_to<2, PHASES>(V + b, d, P, theta + b, x, z + b, heard, next + b * d);
+  for (; b < P; b += W) listen_to<1, PHASES>(V + b, d, P, theta + b, x, z + b, heard, next + b * d);
+}
+
+// z of kernel i (sines in z[0..P), cosines in z[P..2P), not divided by sqrt(D)), f = theta z and |theta|^2;
+// `near` is what within_reach says, `next` the kernel that comes after, `phase` the model's phases.
+static void listen(const Frequencies &F, bool near, const double *phase, long i, long next, const double *theta,
+                   const double *x, double *z, double &f, double &norm) {
+  const long d = F.d, D = F.D, P = F.P;
+  const double *V = F.V + i * d * P;
+  theta += i * 2 * P;
+  Heard heard = {};
+  if (!near)
+    listen_from_afar(F, V, theta, x, z, heard);
+  else if (F.ratio[i] != 0)
+    listen_along<Phases::known>(phase, d, P, theta, F.ratio + i, z, heard, phase);
+  else if (d < 8)
+    listen_along<Phases::few>(V, d, P, theta, x, z, heard, V);
+  else
+    listen_along<Phases::many>(V, d, P, theta, x, z, heard, F.V + next * d * P);
+  // a cosine in the padding is 1, and would move theta's padding, which must stay zero
+  for (long b = P - LANES; b < P; b += W) store(z + P + b, LANE + b < D ? load(z + P + b) : vec{});
+  f = F.root * sum(heard.dot);  // (4)
+  norm = sum(heard.square);
 }
 
 // theta_i = keep theta_i + along z, z divided by sqrt(D) on the way.

@@ -61,15 +61,14 @@ OMKL_INLINE void root_update(double *R, long n, long stride, const double *phi, 
                              double *Pz) {
   double before = 1;
   for (long i = 0; i < n; ++i) {
-    const double a = before + phi[i] * phi[i];
-    keep[i] = before / a;
-    take[i] = before * a;
-    before = a;
+    keep[i] = before;
+    take[i] = before += phi[i] * phi[i];
   }
   for (long i = n; i < stride; ++i) keep[i] = take[i] = 1;
-  for (long i = 0; i < stride; ++i) {
-    keep[i] = sqrt(keep[i]);
-    take[i] = phi[i] / sqrt(take[i]);
+  for (long i = 0; i < stride; ++i) {  // apart from the sums, so that whole registers are divided
+    const double less = keep[i], more = take[i];
+    keep[i] = sqrt(less / more);
+    take[i] = phi[i] / sqrt(less * more);
   }
   long j = 0;
   for (; j + 4 * W <= stride; j += 4 * W) root_columns<4>(R, j, n, stride, phi, keep, take, Pz);
@@ -182,20 +181,18 @@ struct GraphMklRound {
       return;
     }
     const double *V = F.V + i * F.d * F.P;
-    vec far = {};
-    for (long b = 0; b < F.P; b += W) {
-      phases<1>(V + b, F.d, F.P, xs, wave + b);
-      const vec phase = load(wave + b);
-      far = larger(magnitude(phase), far);
-      vec sine, cosine;
-      sincos(phase, sine, cosine);
-      store(wave + b, F.root * sine);
-      store(wave + F.P + b, F.root * cosine);
-    }
-    if (!(max(far) <= FAR)) {
-      for (long b = 0; b < F.P; b += W) phases<1>(V + b, F.d, F.P, xs, wave + b);
+    if (within_reach(F, xs)) {
+      for (long b = 0; b < F.P; b += W) {
+        vec phase, sine, cosine;
+        phases<1>(V + b, F.d, F.P, xs, &phase);
+        sincos(phase, sine, cosine);
+        store(wave + b, F.root * sine);
+        store(wave + F.P + b, F.root * cosine);
+      }
+    } else {
       for (long j = 0; j < F.D; ++j) {
-        const double phase = wave[j];
+        double phase = xs[0] * V[j];
+        for (long k = 1; k < F.d; ++k) phase += xs[k] * V[k * F.P + j];
         wave[j] = F.root * sin(phase);
         wave[F.P + j] = F.root * cos(phase);
       }

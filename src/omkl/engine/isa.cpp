@@ -2,6 +2,7 @@
 #include "graph_mkl.hpp"
 #include "omkl_gf.hpp"
 #include "omkr.hpp"
+#include "peaks.hpp"
 #include "raker.hpp"
 #include "rfomkr.hpp"
 #include "sfg_mkl.hpp"
@@ -12,10 +13,14 @@ namespace OMKL_ISA {
 
 extern const Table table;
 const Table table = {
-    {OmkrRound::predict, OmkrRound::run},         {RfomkrRound::predict, RfomkrRound::run},
-    {RakerRound::predict, RakerRound::run},       {OmklGfRound::predict, OmklGfRound::run},
-    {SfgMklRound::predict, SfgMklRound::run},     {SfgMklRRound::predict, SfgMklRRound::run},
+    {OmkrRound::predict, OmkrRound::run},
+    {RfomkrRound::predict, RfomkrRound::run},
+    {RakerRound::predict, RakerRound::run},
+    {OmklGfRound::predict, OmklGfRound::run},
+    {SfgMklRound::predict, SfgMklRound::run},
+    {SfgMklRRound::predict, SfgMklRRound::run},
     {GraphMklRound::predict, GraphMklRound::run},
+    {PeakLoops::sincos_pairs, PeakLoops::multiply_adds, PeakLoops::bytes_read, PeakLoops::least_squares_steps},
 };
 
 }  // namespace OMKL_ISA

@@ -22,6 +22,14 @@ constexpr long W = OMKL_WIDTH;
 typedef double vec __attribute__((vector_size(OMKL_WIDTH * 8)));
 typedef int64_t veci __attribute__((vector_size(OMKL_WIDTH * 8)));
 
+#if OMKL_WIDTH == 8
+constexpr veci LANE = {0, 1, 2, 3, 4, 5, 6, 7};
+#elif OMKL_WIDTH == 4
+constexpr veci LANE = {0, 1, 2, 3};
+#else
+constexpr veci LANE = {0, 1};
+#endif
+
 #define OMKL_INLINE static inline __attribute__((always_inline))
 
 OMKL_INLINE vec splat(double a) { return vec{} + a; }
@@ -30,16 +38,28 @@ OMKL_INLINE void store(double *a, vec v) { *reinterpret_cast<vec *>(a) = v; }
 OMKL_INLINE vec magnitude(vec a) { return (vec)((veci)a & INT64_MAX); }
 OMKL_INLINE vec larger(vec a, vec b) { return a > b ? a : b; }
 
+// Lane l of the result is lane l ^ step of `a`.
+OMKL_INLINE vec across(vec a, int64_t step) { return __builtin_shuffle(a, LANE ^ step); }
+
 OMKL_INLINE double sum(vec a) {
-  double s = 0;
-  for (long l = 0; l < W; ++l) s += a[l];
-  return s;
+  for (long step = W / 2; step > 0; step /= 2) a += across(a, step);
+  return a[0];
 }
 
 OMKL_INLINE double max(vec a) {
-  double m = a[0];
-  for (long l = 1; l < W; ++l) m = a[l] > m ? a[l] : m;
-  return m;
+  for (long step = W / 2; step > 0; step /= 2) a = larger(a, across(a, step));
+  return a[0];
+}
+
+OMKL_INLINE long total(veci a) {
+  for (long step = W / 2; step > 0; step /= 2) a += __builtin_shuffle(a, LANE ^ step);
+  return a[0];
+}
+
+// Lane l becomes the sum of the lanes up to l.
+OMKL_INLINE vec running_sum(vec a) {
+  for (long step = 1; step < W; step *= 2) a += LANE < step ? vec{} : __builtin_shuffle(a, LANE - step);
+  return a;
 }
 
 // Nearest whole number to a, twice: as a double, and in the low bits of an integer.
@@ -50,14 +70,18 @@ OMKL_INLINE vec nearest(vec a, veci &bits) {
   return shifted - ROUND;
 }
 
-// Sine and cosine for |a| <= FAR, within 1.5 ulp: Cody and Waite's reduction modulo pi / 2 in three
-// parts (exact products without FMA, since a quadrant number has at most 20 bits), then the
-// minimax polynomials of Sun's fdlibm.
+// Sine and cosine for |a| <= FAR, within 1.5 ulp: Cody and Waite's reduction modulo pi / 2, then the minimax
+// polynomials of Sun's fdlibm. With FMA two parts of pi / 2 are enough, since the first product is not rounded;
+// without, three whose products with a quadrant number of 20 bits are exact.
 constexpr double FAR = 1e6;
 OMKL_INLINE void sincos(vec a, vec &sine, vec &cosine) {
   veci quadrant;
   const vec n = nearest(a * 0x1.45f306dc9c883p-1, quadrant);
+#if defined(__FMA__) || defined(__ARM_FEATURE_FMA)
+  const vec r = a - n * 0x1.921fb54442d18p0 - n * 0x1.1a62633145c07p-54;
+#else
   const vec r = a - n * 0x1.921fb544p0 - n * 0x1.0b4611a6p-34 - n * 0x1.3198a2e037073p-69;
+#endif
   const vec x = r * r;
   const vec s =
       r + r * x *
@@ -65,15 +89,13 @@ OMKL_INLINE void sincos(vec a, vec &sine, vec &cosine) {
                x * (0x1.111111110f8a6p-7 +
                     x * (-0x1.a01a019c161d5p-13 +
                          x * (0x1.71de357b1fe7dp-19 + x * (-0x1.ae5e68a2b9cebp-26 + x * 0x1.5d93a5acfd57cp-33)))));
-  const vec c =
-      1 - (0.5 * x -
-           x * x *
-               (0x1.555555555554cp-5 +
-                x * (-0x1.6c16c16c15177p-10 +
-                     x * (0x1.a01a019cb1590p-16 +
-                          x * (-0x1.27e4f809c52adp-22 + x * (0x1.1ee9ebdb4b1c4p-29 + x * -0x1.8fae9be8838d4p-37))))));
+  const vec c = 1 + x * (-0.5 + x * (0x1.555555555554cp-5 +
+                                     x * (-0x1.6c16c16c15177p-10 +
+                                          x * (0x1.a01a019cb1590p-16 +
+                                               x * (-0x1.27e4f809c52adp-22 +
+                                                    x * (0x1.1ee9ebdb4b1c4p-29 + x * -0x1.8fae9be8838d4p-37))))));
   const veci swap = (quadrant & 1) != 0;
-  const veci minus_sine = (quadrant & 2) << 62, minus_cosine = ((quadrant + 1) & 2) << 62;
+  const veci minus_sine = (quadrant << 62) & INT64_MIN, minus_cosine = ((quadrant + 1) << 62) & INT64_MIN;
   sine = (vec)((veci)(swap ? c : s) ^ minus_sine);
   cosine = (vec)((veci)(swap ? s : c) ^ minus_cosine);
 }

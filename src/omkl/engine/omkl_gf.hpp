@@ -21,14 +21,10 @@ struct OmklGfRound {
 
   static long hear(const OmklGf::Problem &problem, const OmklGf::State &state, Scratch &s, const double *x,
                    double &y_hat) {
-    const Frequencies &F = problem.V;
     long n = 0;
-    for (long i = 0; i < F.N; ++i) {
-      if (!state.chosen[i]) continue;
-      listen(F, i, state.theta, x, s.z + n * 2 * F.P, s.f[n], s.norm[n]);
-      s.heard[n++] = static_cast<int>(i);
-    }
-    y_hat = combined(state.log_w, s.heard, n, s.f, s.work);  // (6)
+    for (long i = 0; i < problem.V.N; ++i)
+      if (state.chosen[i]) s.heard[n++] = static_cast<int>(i);
+    y_hat = answer(problem.V, state.theta, state.log_w, s, n, x);  // (6)
     return n;
   }
 

@@ -100,7 +100,8 @@ struct OmkrRound {
         s.f[i] += part;
       }
     }
-    return combined(state.log_w, s.heard, problem.N, s.f, s.work);  // (6)
+    const double all = weigh(state.log_w, s.heard, problem.N, s.work);
+    return weighted(s.work, s.f, problem.N) / all;  // (6)
   }
 
   static void predict(const Omkr::Problem &problem, const Omkr::State &state, Scratch &s, const double *x,

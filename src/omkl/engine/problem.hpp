@@ -29,13 +29,16 @@ struct Frequencies {
   long N, d, D, P;  // P: D padded to whole lanes
   const double *V;  // [N][d][P]
   double root;      // 1 / sqrt(D)
+  const double *largest;  // [d] the largest frequency of every input
+  long model;             // a kernel that others are proportional to, negative where there is none
+  const double *ratio;    // [N] of a kernel's frequencies to the model's, 0 where they are not proportional
 };
 
 struct Graph {
   long N;
   const int64_t *order;             // [N][N]
   const uint8_t *A;                 // [N][N]
-  const double *cover;              // [N]
+  const double *cover;              // [N padded]
   const int *out_start, *out_list;  // out-neighbours of i: out_list[out_start[i] .. out_start[i + 1])
   const int *in_start, *in_list;
 };
@@ -45,8 +48,11 @@ struct Scratch {
   double *z;         // [N][2][P]  sines and cosines, not yet divided by sqrt(D)
   double *f;         // [N]        f_i of the kernels heard
   double *norm;      // [N]        |theta_i|^2 of the kernels heard
+  double *phase;     // [P]        of the model
   double *p;         // [N padded] node law
   double *work;      // [N padded]
+  double *u;         // [N padded] as Shares has it
+  double *extra;     // [N padded]
   int *heard;        // [N]
   uint8_t *lead;     // [N]        D'_t
   double *distance;  // [3][BLOCK] for OMKR
@@ -192,6 +198,14 @@ struct Loop {
   void (*run)(const typename Algorithm::Problem &, typename Algorithm::State &, Scratch &, Chunk &);
 };
 
+// Loops that `omkl bench` measures the machine by.
+struct Peaks {
+  using Run = long (*)(double *memory, long times);
+  Run sincos, multiply_adds, bytes_read, least_squares;
+};
+constexpr long PEAK_ROOM = 20480;  // doubles: 160 KB lie in the second cache of any machine, and not in the first
+constexpr long LEAST_SQUARES_ROOM = 53248;
+
 struct Table {
   Loop<Omkr> omkr;
   Loop<Rfomkr> rfomkr;
@@ -200,6 +214,7 @@ struct Table {
   Loop<SfgMkl> sfg_mkl;
   Loop<SfgMklR> sfg_mkl_r;
   Loop<GraphMkl> graph_mkl;
+  Peaks peaks;
 };
 
 }  // namespace omkl

@@ -7,11 +7,8 @@ namespace OMKL_ISA {
 
 // z_i, f_i and |theta_i|^2 of all kernels, and their combination.
 OMKL_INLINE double hear_all(const Frequencies &F, const Raker::State &state, Scratch &s, const double *x) {
-  for (long i = 0; i < F.N; ++i) {
-    s.heard[i] = static_cast<int>(i);
-    listen(F, i, state.theta, x, s.z + i * 2 * F.P, s.f[i], s.norm[i]);
-  }
-  return combined(state.log_w, s.heard, F.N, s.f, s.work);  // (6)
+  for (long i = 0; i < F.N; ++i) s.heard[i] = static_cast<int>(i);
+  return answer(F, state.theta, state.log_w, s, F.N, x);  // (6)
 }
 
 struct RakerRound {

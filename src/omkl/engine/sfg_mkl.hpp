@@ -18,23 +18,17 @@ OMKL_INLINE double chance_to_hear(const Graph &graph, const double *p, long i) {
 }
 
 struct SfgMklRound {
-  static void chances(const SfgMkl::Problem &problem, const double *log_u, int64_t t, double *p) {
-    const long N = problem.V.N;
+  static void chances(const SfgMkl::Problem &problem, const Shares &shares, int64_t t, double *p) {
     const double xi = xi_at(problem.schedule, t);
-    normalised(log_u, N, p);
-    for (long i = 0; i < N; ++i) p[i] = (1 - xi) * p[i] + xi * problem.graph.cover[i];  // (12)
+    shares.mix(1 - xi, xi, problem.graph.cover, p);  // (12)
   }
 
   static long hear(const SfgMkl::Problem &problem, const SfgMkl::State &state, Scratch &s, const double *x,
                    double &y_hat) {
-    const Frequencies &F = problem.V;
     const int *out = problem.graph.out_list + problem.graph.out_start[state.node];
     const long n = problem.graph.out_start[state.node + 1] - problem.graph.out_start[state.node];
-    for (long j = 0; j < n; ++j) {
-      s.heard[j] = out[j];
-      listen(F, out[j], state.theta, x, s.z + j * 2 * F.P, s.f[j], s.norm[j]);
-    }
-    y_hat = combined(state.log_w, s.heard, n, s.f, s.work);  // (13)
+    for (long j = 0; j < n; ++j) s.heard[j] = out[j];
+    y_hat = answer(problem.V, state.theta, state.log_w, s, n, x);  // (13)
     return n;
   }
 
@@ -45,7 +39,9 @@ struct SfgMklRound {
 
   static void run(const SfgMkl::Problem &problem, SfgMkl::State &state, Scratch &s, Chunk &chunk) {
     const auto &[F, graph, descent, schedule, commit, commit_after] = problem;
-    chances(problem, state.log_u, state.t + 1, s.p);
+    Shares shares{state.log_u, s.u, F.N, 0};
+    shares.take();
+    chances(problem, shares, state.t + 1, s.p);
     for (; chunk.done < chunk.rows; ++chunk.done) {
       const double *x = chunk.X + chunk.done * F.d, y = chunk.y[chunk.done];
       const double weight = chunk.weight ? chunk.weight[chunk.done] : 1;
@@ -56,17 +52,19 @@ struct SfgMklRound {
       if (!bounded(s.f, n)) return;
       chunk.out[chunk.done] = y_hat;
 
-      for (long j = 0; j < n; ++j) {
-        const long i = s.heard[j];
-        const double h = importance(descent, chance_to_hear(graph, s.p, i), eta, weight);
-        learn(F, descent, i, state.theta, state.log_w, s.z + j * 2 * F.P, s.f[j], s.norm[j], y, eta, h, h);
-      }
+      for (long j = 0; j < n; ++j) s.work[j] = importance(descent, chance_to_hear(graph, s.p, s.heard[j]), eta, weight);
+      // u before w and theta: all that comes next waits for the node, and what the kernels learn can be done meanwhile
       const double ell_hat = weight * loss_value(descent.loss, y_hat, y) / greater(s.p[state.node], LEAST);  // (16)
       state.log_u[state.node] -= eta * ell_hat;  // (18b)
-
-      state.t = t;
-      chances(problem, state.log_u, t + 1, s.p);
+      shares.fell(state.node);
+      chances(problem, shares, t + 1, s.p);
       state.node = next_node(commit, commit_after, state.log_u, s.p, F.N, t + 1, chunk.r[chunk.done]);
+
+      for (long j = 0; j < n; ++j) {
+        const double h = s.work[j];
+        learn(F, descent, s.heard[j], state.theta, state.log_w, s.z + j * 2 * F.P, s.f[j], s.norm[j], y, eta, h, h);
+      }
+      state.t = t;
       chunk.heard += n;
     }
   }

@@ -20,6 +20,7 @@ from omkl.arrays import Matrix, Vector
 from omkl.estimators import files
 from omkl.estimators.core import Core, LabelCore, Scale, TargetCore, in_order, make_seed
 from omkl.estimators.graph_core import GraphLabelCore, GraphTargetCore, graph_settings
+from omkl.features import Draw
 from omkl.kernels import Kernel
 from omkl.losses import LossName
 from omkl.rounds.descent import Stabiliser
@@ -262,6 +263,7 @@ class Raker(Door):
         learning_rate: float | None = None,
         horizon: int | None = None,
         stabiliser: Stabiliser = "aware",
+        draw: Draw = "independent",
         scale: Scale = "online",
         max_waiting: int = 1000,
         seed: int | None = None,
@@ -272,6 +274,7 @@ class Raker(Door):
         self.learning_rate = learning_rate
         self.horizon = horizon
         self.stabiliser = stabiliser
+        self.draw = draw
         self.scale = scale
         self.max_waiting = max_waiting
         self.seed = seed
@@ -289,6 +292,7 @@ class RFOMKR(Door):
         n_features: int = 50,
         learning_rate: float | None = None,
         horizon: int | None = None,
+        draw: Draw = "independent",
         scale: Scale = "online",
         max_waiting: int = 1000,
         seed: int | None = None,
@@ -297,6 +301,7 @@ class RFOMKR(Door):
         self.n_features = n_features
         self.learning_rate = learning_rate
         self.horizon = horizon
+        self.draw = draw
         self.scale = scale
         self.max_waiting = max_waiting
         self.seed = seed
@@ -345,6 +350,7 @@ class OMKLGF(Door):
         exploration: float | None = None,
         horizon: int | None = None,
         stabiliser: Stabiliser = "aware",
+        draw: Draw = "independent",
         scale: Scale = "online",
         max_waiting: int = 1000,
         seed: int | None = None,
@@ -359,6 +365,7 @@ class OMKLGF(Door):
         self.exploration = exploration
         self.horizon = horizon
         self.stabiliser = stabiliser
+        self.draw = draw
         self.scale = scale
         self.max_waiting = max_waiting
         self.seed = seed
@@ -383,6 +390,7 @@ class SFGMKL(Door):
         commit: Commit = "never",
         commit_after: int = 300,
         stabiliser: Stabiliser = "aware",
+        draw: Draw = "independent",
         scale: Scale = "online",
         max_waiting: int = 1000,
         seed: int | None = None,
@@ -400,6 +408,7 @@ class SFGMKL(Door):
         self.commit = commit
         self.commit_after = commit_after
         self.stabiliser = stabiliser
+        self.draw = draw
         self.scale = scale
         self.max_waiting = max_waiting
         self.seed = seed
@@ -550,6 +559,8 @@ class SFGMKLRegressor(Regressing, SFGMKL):
         Which node is held after so many rows: "never", "argmax" or "first".
     stabiliser
         "aware" cannot overshoot; "none" is the paper's step and may diverge.
+    draw
+        "independent" random features for every kernel, or one draw "shared" by all Gaussian ones, which is quicker.
     scale
         "online" standardises inputs and target as they come, "none" leaves the data alone.
     max_waiting

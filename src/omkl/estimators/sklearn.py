@@ -21,7 +21,7 @@ from omkl.arrays import Index, Mask, Matrix, Vector
 from omkl.estimators import files, plots
 from omkl.estimators.core import Core, LabelCore, Scale, TargetCore, make_seed, probabilities
 from omkl.estimators.graph_core import GraphLabelCore, GraphTargetCore, graph_settings, kernel_weights
-from omkl.features import column_names
+from omkl.features import Draw, column_names
 from omkl.kernels import Kernel
 from omkl.losses import LossName
 from omkl.rounds.descent import Stabiliser
@@ -266,6 +266,7 @@ class Raker(Door):
         learning_rate: float | None = None,
         horizon: int | None = None,
         stabiliser: Stabiliser = "aware",
+        draw: Draw = "independent",
         scale: Scale = "online",
         random_state: Any = None,
     ) -> None:
@@ -275,6 +276,7 @@ class Raker(Door):
         self.learning_rate = learning_rate
         self.horizon = horizon
         self.stabiliser = stabiliser
+        self.draw = draw
         self.scale = scale
         self.random_state = random_state
 
@@ -291,6 +293,7 @@ class RFOMKR(Door):
         n_features: int = 50,
         learning_rate: float | None = None,
         horizon: int | None = None,
+        draw: Draw = "independent",
         scale: Scale = "online",
         random_state: Any = None,
     ) -> None:
@@ -298,6 +301,7 @@ class RFOMKR(Door):
         self.n_features = n_features
         self.learning_rate = learning_rate
         self.horizon = horizon
+        self.draw = draw
         self.scale = scale
         self.random_state = random_state
 
@@ -343,6 +347,7 @@ class OMKLGF(Door):
         exploration: float | None = None,
         horizon: int | None = None,
         stabiliser: Stabiliser = "aware",
+        draw: Draw = "independent",
         scale: Scale = "online",
         random_state: Any = None,
     ) -> None:
@@ -356,6 +361,7 @@ class OMKLGF(Door):
         self.exploration = exploration
         self.horizon = horizon
         self.stabiliser = stabiliser
+        self.draw = draw
         self.scale = scale
         self.random_state = random_state
 
@@ -379,6 +385,7 @@ class SFGMKL(Door):
         commit: Commit = "never",
         commit_after: int = 300,
         stabiliser: Stabiliser = "aware",
+        draw: Draw = "independent",
         scale: Scale = "online",
         random_state: Any = None,
     ) -> None:
@@ -395,6 +402,7 @@ class SFGMKL(Door):
         self.commit = commit
         self.commit_after = commit_after
         self.stabiliser = stabiliser
+        self.draw = draw
         self.scale = scale
         self.random_state = random_state
 
@@ -637,6 +645,8 @@ class SFGMKLRegressor(Regressing, SFGMKL):
     commit_after : int, default=300
     stabiliser : {"aware", "floor", "project", "none"}, default="aware"
         "aware" cannot overshoot; "none" is the paper's step and may diverge.
+    draw : {"independent", "shared"}, default="independent"
+        Random features of its own for every kernel, or one draw for all Gaussian ones, which is quicker.
     scale : {"online", "none"}, default="online"
         Standardise inputs and target as they come, or leave the data alone.
     random_state : int, RandomState or None, default=None

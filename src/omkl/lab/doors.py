@@ -63,15 +63,16 @@ def speed() -> dict[str, float]:
 
     theirs = preprocessing.StandardScaler() | linear_model.LinearRegression()
     online = Online.make("sfg-mkl", Settings(), d, 0)
-    r, bare = np.array([0.5]), online._runner.learn
+    r, bare = np.full(ROWS, 0.5), online._runner.learn
 
     def through_online() -> None:
         for x, target in zip(X, targets, strict=True):
             online.learn(x, target)
 
     def through_engine() -> None:
+        online._runner.feed(r)
         for x, target in zip(X, targets, strict=True):
-            bare(x, target, r, 1.0)
+            bare(x, target, 1.0)
 
     return {
         "river StandardScaler | LinearRegression": best_of(both(theirs), ROWS),

@@ -1,0 +1,62 @@
+"""The floor: the least time that the counted work of a round takes at the peaks that this run has measured.
+
+Counted is what the equations ask for, on D features without padding, and nothing else: no weights, no node, no
+bookkeeping. Arithmetic and memory may overlap, so that the floor is the larger of the two, not their sum.
+"""
+
+import time
+from typing import NamedTuple
+
+from omkl.engine import instruction_set, peak
+
+Peaks = dict[str, float]  # nanoseconds, at best
+TIMES = {
+    "sincos": 40,  # a sine and its cosine: the engine's polynomial on numbers in the first cache
+    "multiply_adds": 2000,  # one multiply-add of doubles, in registers
+    "bytes_read": 8,  # one byte from the second cache
+    "least_squares": 10,  # one of GraphMKL's least-squares steps on 100 features: no peak, held against its floor
+}  # how often at a time, for some tens of microseconds
+
+
+class Floor(NamedTuple):
+    """Nanoseconds per sample."""
+
+    arithmetic: float
+    memory: float
+
+    @property
+    def least(self) -> float:
+        return max(self)
+
+
+def measured(seconds: float) -> Peaks:
+    """The best of what fits into `seconds` for each peak."""
+    isa = instruction_set()
+    best: Peaks = {}
+    for what, times in TIMES.items():
+        end = time.perf_counter() + seconds
+        best[what] = float("inf")
+        while best[what] == float("inf") or time.perf_counter() < end:
+            begin = time.thread_time()
+            done = peak(isa, what, times)
+            best[what] = min(best[what], 1e9 * (time.thread_time() - begin) / done)
+    return best
+
+
+def of_round(peaks: Peaks, kernels: float, D: int, d: int) -> Floor:
+    """One round in which `kernels` are heard: D phases of d products, D sines and cosines, theta z, theta's step.
+
+    Read are the frequencies and theta; theta's step is written where it was read.
+
+    >>> of_round({"sincos": 0.8, "multiply_adds": 0.03, "bytes_read": 0.01}, kernels=5, D=50, d=15)
+    Floor(arithmetic=342.5, memory=340.0)
+    """
+    arithmetic = kernels * D * (peaks["sincos"] + (d + 2 + 2) * peaks["multiply_adds"])
+    memory = kernels * D * (d + 2) * 8 * peaks["bytes_read"]
+    return Floor(arithmetic, memory)
+
+
+def of_least_squares(peaks: Peaks, features: int) -> float:
+    """One least-squares step: R z, R' phi and R's step on half a square of R, which is read once and written once."""
+    half = features * (features + 1) / 2
+    return max(4 * half * peaks["multiply_adds"], 2 * half * 8 * peaks["bytes_read"])

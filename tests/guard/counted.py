@@ -1,0 +1,41 @@
+"""Runs under callgrind: every algorithm over the same rows on the AVX2 path, with a mark after each.
+
+python counted.py MARKS.so
+"""
+
+import ctypes
+import sys
+
+import numpy as np
+
+from omkl import engine
+from omkl.online import Online
+from omkl.settings import LearnerName, Settings
+
+ROWS, D = 256, 15
+LEARNERS: tuple[LearnerName, ...] = ("omkr", "rfomkr", "raker", "omkl-gf", "sfg-mkl", "sfg-mkl-r")
+STEPS = 5  # that "least_squares" does at a time
+
+
+def main() -> None:
+    marks = ctypes.CDLL(sys.argv[1])
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((ROWS, D)) / 8
+    y = 0.5 + np.tanh(X.sum(axis=1)) / 2
+    learners = [(name, Online.make(name, Settings.paper(11_934), D, isa="avx2")) for name in LEARNERS]
+    for _, online in learners:
+        online.run(X, y)  # memory is taken, and OMKR has support points
+    engine.peak("avx2", "least_squares", 1)
+    marks.start()
+    for name, online in learners:
+        marks.mark(b"-")
+        online.run(X, y)
+        marks.mark(name.encode())
+    for what in ("sincos", "least_squares"):
+        marks.mark(b"-")
+        engine.peak("avx2", what, 1)
+        marks.mark(what.encode())
+
+
+if __name__ == "__main__":
+    main()
