@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "fleet.hpp"
 #include "problem.hpp"
 #include "scaling.hpp"
 
@@ -460,7 +461,9 @@ void bind(nb::module_ &m, const std::string &name, Loop<Algorithm> Table::*loop)
       .def_prop_ro("t", [](const M &self) { return self.state.t; })
       .def_prop_ro("node", [](const M &self) { return node_of(self.state); })
       .def_prop_ro("n", [](const M &self) { return support_of(self.state); });
-  nb::class_<E, AnyEngine>(m, (name + "Engine").c_str())
+  nb::class_<E, AnyEngine> engine(m, (name + "Engine").c_str());
+  bind_fleet<Algorithm>(engine);
+  engine
       .def(
           "__init__",
           [loop](E *self, nb::handle problem, const std::string &isa) {
