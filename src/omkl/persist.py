@@ -59,7 +59,12 @@ class Codec(NamedTuple):
 
 
 _CODECS: dict[str, Codec] = {}
-_HOMES = {"sklearn": "omkl.estimators.sklearn", "river": "omkl.estimators.river"}
+_HOMES = {
+    "sklearn": "omkl.estimators.sklearn",
+    "river": "omkl.estimators.river",
+    "fleet": "omkl.fleet.local",
+    "fleet-key": "omkl.fleet.mould",
+}
 _KERNELS: dict[str, type[Kernel]] = {c.__name__: c for c in (Gaussian, Laplacian, Matern, Cauchy)}
 
 
@@ -131,7 +136,7 @@ def write_atomically(path: str | os.PathLike[str], data: bytes) -> None:
 def _pack(model: Any, compact: bool) -> bytes:
     kind = next((kind for kind, codec in _CODECS.items() if isinstance(model, codec.classes)), None)
     if kind is None:
-        raise TypeError(f"only omkl's estimators and Online can be saved, got {type(model).__name__}")
+        raise TypeError(f"only omkl's estimators, fleets and Online can be saved, got {type(model).__name__}")
     body, arrays = _CODECS[kind].encode(model, compact)
     listing, chunks = [], []
     for name, array in arrays.items():
