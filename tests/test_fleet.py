@@ -1,11 +1,14 @@
 """A fleet is its separate models, fed together."""
 
+import json
 import pickle
 import subprocess
 import sys
 import threading
 from itertools import pairwise
+from pathlib import Path
 
+import joblib
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -20,6 +23,11 @@ from omkl.estimators.sklearn import ESTIMATORS, Classifying
 from omkl.fleet import Fleet
 from omkl.fleet.keep import Groups, Models, Records
 from omkl.fleet.mould import Mould, tape
+from omkl.lab import scaling
+from omkl.lab.data.sets import load
+from omkl.lab.entrants import Entrant
+from omkl.lab.reproduce.measure import measure
+from omkl.lab.reproduce.results import cells
 
 LABELS = ["calm", "gust", "storm"]
 SMALL = {"n_features": 8}
@@ -363,6 +371,17 @@ def test_a_key_can_be_packed_without_what_it_shares():
         other.unpack(omkl.to_bytes(fleet["a"]))
 
 
+def test_packed_keys_make_the_fleet_again():
+    X, y = stream(None, 60)
+    frame = pl.DataFrame({"k": [k % 3 for k in range(60)], "y": y, "u": X[:, 0], "v": X[:, 1]})
+    fleet, twin = (Fleet(omkl.SFGMKLRegressor(**SMALL), seed=3) for _ in range(2))
+    fleet.learn_many(frame[:40], key="k", target="y")
+    twin.restore([(key, fleet.pack(key)) for key in fleet], features=["u", "v"])
+    assert (twin.learn_many(frame[40:], key="k", target="y") == fleet.learn_many(frame[40:], key="k", target="y")).all()
+    twin.restore([(1, fleet.pack(0))], features=["u", "v"])  # a key that is there is replaced
+    assert (len(twin), twin.pack(1)) == (3, fleet.pack(0))
+
+
 def test_an_untrue_fleet_file_is_refused(tmp_path):
     fleet = Fleet(omkl.SFGMKLRegressor(**SMALL), seed=0)
     fleet.learn_rows(["a", "b"], [[0.0], [1.0]], [0.0, 1.0])
@@ -414,3 +433,33 @@ def test_the_engine_refuses_places_that_are_not_there():
     ):
         with pytest.raises(ValueError, match="do not fit each other"):
             keep._engine.run_keys(*wrong, np.zeros((1, 2)), np.zeros(1), 1, True, np.zeros(1))
+
+
+# What the page says
+
+
+def test_the_page_on_scaling_holds_what_was_measured():
+    root = Path(__file__).parent.parent
+    results = json.loads((root / "results" / "fleet.json").read_text())
+    page = (root / "docs" / "scaling.md").read_text(encoding="utf-8")
+    assert f"{scaling.START}\n{scaling.tables(results)}\n{scaling.END}" in page
+    assert results["large"]["identical_to_separate_models"]
+
+
+def test_the_measurement_runs_in_small():
+    results = scaling.large(rows=4000, keys=50, size=2000)
+    assert results["identical_to_separate_models"]
+    assert results["keys"] == 50
+
+
+def test_a_sweep_takes_the_backend_that_joblib_was_told(tmp_path):
+    sweep = cells([load("diabetes")], [Entrant("sfg-mkl", "", {"stabiliser": "aware"})], runs=2, seed=0)
+    here, _ = measure(sweep, tmp_path_in(tmp_path, "here"), jobs=1)
+    with joblib.parallel_config(backend="loky"):
+        there, _ = measure(sweep, tmp_path_in(tmp_path, "there"), jobs=2)
+    assert [r["mse"] for r in here] == [r["mse"] for r in there]
+
+
+def tmp_path_in(folder, name):
+    (folder / name).mkdir()
+    return folder / name

@@ -19,7 +19,6 @@ EACH = 256  # records of a block
 TYPES: dict[str, type] = {"float": np.float64, "int": np.int64, "bool": np.bool_}
 DRAWN = ("node", "d", "chosen", "q")  # parts of a new state that depend on the tape
 WORDS = ("state_high", "state_low", "inc_high", "inc_low")
-Spread = Callable[[Callable[[Any], Any], Iterable[Any]], Iterable[Any]]  # map, in threads
 
 
 class Groups(NamedTuple):
@@ -46,6 +45,9 @@ class Groups(NamedTuple):
         wanted = np.linspace(0, len(self.order), number + 1)
         cuts = np.unique(np.searchsorted(self.starts, wanted))
         return [Groups(self.slots[a:b], self.starts[a : b + 1], self.order) for a, b in pairwise(cuts)]
+
+
+Spread = Callable[[Callable[[Groups], Any], Groups], list[Any]]  # a job on parts of the groups, in threads
 
 
 class Failure(NamedTuple):
@@ -135,8 +137,7 @@ class Records:
             row: int = self._engine.run_keys(self._blocks, *part, X, y, self._draws, self._scaled, out)
             return row
 
-        rows = list(spread(one, groups.parts(8)))
-        return next((Failure(row, None) for row in rows if row >= 0), None)
+        return next((Failure(row, None) for row in spread(one, groups) if row >= 0), None)
 
     def predict(self, groups: Groups, X: Matrix, out: Vector, spread: Spread) -> None:
         """A slot of -1 is a key that has not come yet."""
@@ -146,7 +147,7 @@ class Records:
         def one(part: Groups) -> None:
             self._engine.predict_keys(blocks, *part, X, self._scaled, out)
 
-        list(spread(one, Groups(slots, groups.starts, groups.order).parts(8)))
+        spread(one, groups._replace(slots=slots))
 
     def snapshot(self, slots: Index) -> list[Vector]:
         return [self._record(slot).copy() for slot in slots]
@@ -224,14 +225,14 @@ class Models:
                     return Failure(int(rows[0]), error)
             return None
 
-        return next((failure for failure in spread(one, groups.parts(32)) if failure), None)
+        return next((failure for failure in spread(one, groups) if failure), None)
 
     def predict(self, groups: Groups, X: Matrix, out: NDArray[Any], spread: Spread) -> None:
         def one(part: Groups) -> None:
             for rows, model in self._each(part):
                 out[rows] = self._mould.predict(model, X[rows])
 
-        list(spread(one, groups.parts(32)))
+        spread(one, groups)
 
     def snapshot(self, slots: Index) -> list[Any]:
         return [self.core(slot) for slot in slots]

@@ -3,7 +3,7 @@
 import os
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from typing import Any
 
 import narwhals as nw
@@ -20,6 +20,7 @@ from omkl.fleet.mould import Key, Learned, Mould, checked_classes, checked_learn
 
 TAME = 1e30  # a stabilised learner whose data never went beyond this cannot diverge
 FEW = 64  # rows that are not worth a second thread
+PARTS = 8  # of a batch for each thread, since keys differ in rows
 UNCHANGED = "nothing of this batch was learned"
 
 
@@ -160,6 +161,22 @@ class Fleet:
             return Mould.make(self.learner, self.seed, n_features, None, self.classes).fresh(key)
         return self._mould.fresh(key)
 
+    def pack(self, key: Key) -> bytes:
+        """What the key has become, without what it shares: always the same bytes for the same model."""
+        return self._made().pack(self[key])
+
+    def restore(self, packed: Iterable[tuple[Key, bytes]], features: int | Sequence[str]) -> None:
+        """Keys as `pack` made them, by this fleet or one of the same learner, seed, features and classes."""
+        with self._lock:
+            if self._mould is None:
+                names = None if isinstance(features, int) else list(features)
+                d = features if isinstance(features, int) else len(features)
+                self._open(Mould.make(self.learner, self.seed, d, names, self.classes))
+            for key, data in packed:
+                checked_keys([key])
+                self._keep.put(self._index.get(key, len(self)), self._made().unpack(data).core_)
+                self._index.setdefault(key, len(self))
+
     @property
     def nbytes(self) -> int:
         """Bytes that the keys hold for themselves; what they share comes once on top."""
@@ -192,7 +209,7 @@ class Fleet:
         groups = Groups.by(np.fromiter(map(self._index.__getitem__, keys), np.intp, len(keys)))
         out = self._room(len(keys))
         kept = self._keep.snapshot(groups.slots) if self._wild else None
-        failure = self._keep.run(groups, X, y, out, self._spread(len(keys)))
+        failure = self._keep.run(groups, X, y, out, self._spread)
         if failure is None:
             return out
         after = "rows of other keys may have been learned: go on from the last saved file"
@@ -219,7 +236,7 @@ class Fleet:
             if keys:
                 get = self._index.get
                 groups = Groups.by(np.fromiter((get(key, -1) for key in keys), np.intp, len(keys)))
-                self._keep.predict(groups, X, out, self._spread(len(keys)))
+                self._keep.predict(groups, X, out, self._spread)
             return out
 
     def _open(self, mould: Mould) -> None:
@@ -233,12 +250,16 @@ class Fleet:
     def _room(self, rows: int) -> NDArray[Any]:
         return np.empty(rows, dtype=np.float64 if self.classes is None else self.classes.dtype)
 
-    def _spread(self, rows: int) -> Callable[[Any, Iterable[Any]], Iterable[Any]]:
-        if self.threads == 1 or rows < FEW:
-            return map
+    def _spread(self, job: Callable[[Groups], Any], groups: Groups) -> list[Any]:
+        if self.threads == 1 or len(groups.order) < FEW:
+            return [job(groups)]
         if self._pool is None:
             self._pool = ThreadPoolExecutor(self.threads, thread_name_prefix="omkl-fleet")
-        return self._pool.map
+        parts = [self._pool.submit(job, part) for part in groups.parts(PARTS * self.threads)]
+        try:
+            return [part.result() for part in parts]
+        finally:
+            wait(parts)  # Ctrl-C too comes after the whole batch
 
     # Checking what comes in
 
