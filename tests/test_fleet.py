@@ -324,6 +324,15 @@ def test_where_one_key_diverges_no_key_learns_the_batch(name):
     assert omkl.to_bytes(fleet["new"]) == omkl.to_bytes(fleet.fresh("new").partial_fit(X[:1], [0.0]))
 
 
+def test_a_prediction_that_is_no_number_is_an_error_as_with_the_estimators():
+    fleet = Fleet(omkl.SFGMKLRegressor(scale="none", **SMALL), seed=0)
+    fleet.learn_rows(["a", "b"], [[0.0], [1.0]], [0.0, 1.0])
+    with pytest.raises(DivergenceError, match=r"row 1 \(key 'b'\): no useful prediction, nan"):
+        fleet.predict_rows(["a", "b"], [[0.0], [1e308]])
+    with pytest.raises(DivergenceError):
+        fleet["b"].predict([[1e308]])
+
+
 # Files
 
 

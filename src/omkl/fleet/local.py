@@ -237,6 +237,10 @@ class Fleet:
                 get = self._index.get
                 groups = Groups.by(np.fromiter((get(key, -1) for key in keys), np.intp, len(keys)))
                 self._keep.predict(groups, X, out, self._spread)
+                if self.classes is None and (bad := first_not_finite(out)) >= 0:
+                    raise DivergenceError(
+                        f"row {bad} (key {keys[bad]!r}): no useful prediction, {out[bad]}; scale the data"
+                    )
             return out
 
     def _open(self, mould: Mould) -> None:

@@ -47,24 +47,33 @@ class Plan(NamedTuple):
     def mould(self) -> Mould:
         return _mould(self.learner, self.seed, self.labels, self.features)
 
-    def learned(self, model: Any, rows: pd.DataFrame) -> tuple[Any, pd.DataFrame]:
-        """The key's model with the rows that can be learned, and for every row what was said or why not.
+    def learned(self, name: Any, kept: bytes | None, rows: pd.DataFrame) -> tuple[bytes | None, pd.DataFrame]:
+        """What the key becomes with the rows that can be learned, and for every row what was said or why not.
 
         Rows of one order are taken in the order of what is in them, so that a repeated run does the same.
+        Columns are arrays here: a key has few rows, and pandas would take longer than the learning.
         """
-        rows = rows.sort_values([self.order, *self.features, self.target], kind="stable", ignore_index=True)
-        good = rows["reason"].isna().to_numpy()
-        said = np.full(len(rows), None, dtype=object) if self.labels else np.full(len(rows), np.nan)
+        order, target, reason = (rows[name].to_numpy() for name in (self.order, self.target, "reason"))
+        X = np.column_stack([rows[feature].to_numpy() for feature in self.features])
+        by = np.lexsort((*(ranks(a) for a in (target, *X.T[::-1])), ranks(order)))
+        order, target, reason, X = order[by], target[by], reason[by].astype(object), X[by]
+        good = pd.isna(reason)
+        said = np.full(len(rows), None if self.labels else np.nan, dtype=object if self.labels else np.float64)
         if good.any():
-            X = np.ascontiguousarray(rows.loc[good, list(self.features)].to_numpy(np.float64))
-            y = rows.loc[good, self.target].to_numpy(object if self.labels else np.float64)
-            before = self.mould().pack(model)
+            mould = self.mould()
+            model = mould.fresh(name) if kept is None else mould.unpack(kept)
             try:
-                said[good] = self.mould().learn(model, X, y)
+                said[good] = mould.learn(model, X[good], target[good])
+                kept = mould.pack(model)
             except DivergenceError as error:
-                model = self.mould().unpack(before)
-                rows.loc[good, "reason"] = f"the model diverged, nothing of this batch was learned: {error}"
-        return model, rows[[self.key, self.order, self.target]].assign(prediction=said, reason=rows["reason"])
+                reason[good] = f"the model diverged, nothing of this batch was learned: {error}"
+        columns = {self.key: [name] * len(rows), self.order: order, self.target: target}
+        return kept, pd.DataFrame(columns | {"prediction": said, "reason": reason})
+
+
+def ranks(values: Any) -> Any:
+    """Numbers and times sort as they are; everything else by its place among the values."""
+    return values if values.dtype.kind in "biufmM" else np.unique(values.astype(object), return_inverse=True)[1]
 
 
 @lru_cache(maxsize=4)  # a Python worker serves many keys; the problem is drawn and compiled once in each
@@ -111,11 +120,12 @@ def learn_stream(
     def one_key(
         name: tuple[Any, ...], frames: Iterator[pd.DataFrame], state: GroupState
     ) -> Iterator[pd.DataFrame]:  # pragma: no cover  (runs in Spark's workers)
-        mould = plan.mould()
-        model = mould.unpack(bytes(state.get[0])) if state.exists else mould.fresh(_plain(name[0]))
-        model, said = plan.learned(model, pd.concat(list(frames), ignore_index=True))
-        if model.n_samples_seen_:
-            state.update((mould.pack(model),))
+        before = bytes(state.get[0]) if state.exists else None
+        parts = list(frames)
+        rows = parts[0] if len(parts) == 1 else pd.concat(parts, ignore_index=True)
+        after, said = plan.learned(_plain(name[0]), before, rows)
+        if after is not None and after is not before:
+            state.update((after,))
         yield said
 
     out = rows.groupBy(key).applyInPandasWithState(
@@ -129,7 +139,7 @@ def learn_history(table: DataFrame, learner: Any, **columns: Any) -> DataFrame:
     plan, rows = _prepared(table, False, learner, **_complete(columns))
 
     def one_key(name: tuple[Any, ...], frame: pd.DataFrame) -> pd.DataFrame:  # pragma: no cover
-        return plan.learned(plan.mould().fresh(_plain(name[0])), frame)[1]
+        return plan.learned(_plain(name[0]), None, frame)[1]
 
     return _with_nulls(plan, rows.groupBy(columns["key"]).applyInPandas(one_key, _said(plan, table.schema)))
 
@@ -140,8 +150,8 @@ def learned_states(table: DataFrame, learner: Any, **columns: Any) -> DataFrame:
     schema = T.StructType([table.schema[columns["key"]], T.StructField("state", T.BinaryType())])
 
     def one_key(name: tuple[Any, ...], frame: pd.DataFrame) -> pd.DataFrame:  # pragma: no cover
-        model, _ = plan.learned(plan.mould().fresh(_plain(name[0])), frame)
-        states = [plan.mould().pack(model)] if model.n_samples_seen_ else []
+        state, _ = plan.learned(_plain(name[0]), None, frame)
+        states = [] if state is None else [state]
         return pd.DataFrame({columns["key"]: [_plain(name[0])] * len(states), "state": states})
 
     return rows.where(F.col("reason").isNull()).groupBy(columns["key"]).applyInPandas(one_key, schema)
@@ -210,9 +220,7 @@ def _prepared(
     if table.isStreaming != streams:
         name, other = ("learn_stream", "learn_history") if streams else ("learn_history", "learn_stream")
         what = "a streaming DataFrame" if streams else "a DataFrame that is not streaming"
-        raise ValueError(
-            f"{name} wants {what} (spark.read{'Stream' if streams else ''}); for the other there is {other}"
-        )
+        raise ValueError(f"{name} wants {what}; for the other kind there is {other}")
     model, known = checked_learner(learner), checked_classes(learner, classes)
     schema = {field.name: field.dataType for field in table.schema.fields}
     names = [name for name in schema if name not in (key, order, target)] if features is None else list(features)
