@@ -69,7 +69,7 @@ lock: ## write constraints.txt from the newest versions
 	rm -rf build/lock
 	$(PYTHON) -m venv build/lock
 	build/lock/bin/python $(PIP) install $(BUILD_TOOLS)
-	build/lock/bin/python $(PIP) install --no-build-isolation --config-settings build-dir=build/lock/cmake '.[dev]'
+	build/lock/bin/python $(PIP) install --no-build-isolation --config-settings build-dir=build/lock/cmake '.[dev,spark]'
 	sed -n '/^#/p' constraints.txt > build/lock/constraints.txt
 	build/lock/bin/python -m pip freeze --exclude omkl | sort -f >> build/lock/constraints.txt
 	mv build/lock/constraints.txt constraints.txt

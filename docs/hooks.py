@@ -30,7 +30,8 @@ def on_files(files: Files, config: Any, **_: Any) -> Files:
             formatter = HtmlFormatter(
                 full=True, title=name, linenos="inline", lineanchors="L", anchorlinenos=True, wrapcode=True
             )
-            page = highlight(path.read_text(), get_lexer_for_filename(name), formatter).replace("</head>", f"{STYLE}</head>")
+            page = highlight(path.read_text(), get_lexer_for_filename(name), formatter)
+            page = page.replace("</head>", f"{STYLE}</head>")
             page = re.sub(r'(id|name|href)="(#?)L-(\d+)"', r'\1="\2L\3"', page)
             files.append(File.generated(config, f"source/{name}.html", content=page))
     return files

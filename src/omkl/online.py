@@ -232,6 +232,11 @@ class Online:
         with self._lock:
             return _copied(self._runner.state)
 
+    @property
+    def compiled(self) -> Any:
+        """The problem as the engine sees it, None for the NumPy rounds; any number of learners may share it."""
+        return self._compiled
+
     def peek(self, name: str) -> Any:
         """A copy of one part of the state."""
         with self._lock:
@@ -264,6 +269,12 @@ class Online:
         return Online(
             self.learner, self.problem, backend=self.backend, checkpoint=self.checkpoint(), isa=self._isa,
             compiled=self._compiled,
+        )  # fmt: skip
+
+    def anew(self, rng: np.random.Generator | int | None) -> "Online":
+        """A learner at its start that shares this one's problem; `rng` draws for it."""
+        return Online(
+            self.learner, self.problem, rng, backend=self.backend, isa=self._isa, compiled=self._compiled
         )  # fmt: skip
 
     def __getstate__(self) -> dict[str, Any]:

@@ -64,6 +64,8 @@ _HOMES = {
     "river": "omkl.estimators.river",
     "stream": "omkl.stream.model",
     "checkpoint": "omkl.stream.run",
+    "fleet": "omkl.fleet.local",
+    "fleet-key": "omkl.fleet.mould",
 }
 _KERNELS: dict[str, type[Kernel]] = {c.__name__: c for c in (Gaussian, Laplacian, Matern, Cauchy)}
 
@@ -84,7 +86,7 @@ def register_kernel(kernel: type[Kernel]) -> type[Kernel]:
 
 def save(model: Any, path: str | os.PathLike[str]) -> None:
     """Write a model to `path`, atomically: the file is there whole, or as it was before."""
-    write_atomically(path, _pack(model, compact=False))
+    write_atomically(path, *_pieces(model, compact=False))
 
 
 def load(path: str | os.PathLike[str]) -> Any:
@@ -106,16 +108,17 @@ def from_bytes(data: bytes) -> Any:
     return _unpack(data, "these bytes")
 
 
-def write_atomically(path: str | os.PathLike[str], data: bytes) -> None:
+def write_atomically(path: str | os.PathLike[str], *pieces: bytes | memoryview) -> None:
     """A temporary file beside `path`, flushed to the disk, then renamed; pipes and devices are written to."""
     path = Path(path).resolve()
     if path.exists() and not path.is_file():
-        path.write_bytes(data)
+        with path.open("wb") as file:
+            file.writelines(pieces)
         return
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
     try:
         with temporary.open("xb") as file:
-            file.write(data)
+            file.writelines(pieces)
             file.flush()
             os.fsync(file.fileno())
         temporary.replace(path)
@@ -134,19 +137,28 @@ def write_atomically(path: str | os.PathLike[str], data: bytes) -> None:
 
 
 def _pack(model: Any, compact: bool) -> bytes:
+    return b"".join(_pieces(model, compact))
+
+
+def _pieces(model: Any, compact: bool) -> list[bytes | memoryview]:
+    """A model file in its parts: a fleet's are too large to be copied together."""
     kind = next((kind for kind, codec in _CODECS.items() if isinstance(model, codec.classes)), None)
     if kind is None:
-        raise TypeError(f"only omkl's estimators and Online can be saved, got {type(model).__name__}")
+        raise TypeError(f"only omkl's estimators, fleets and Online can be saved, got {type(model).__name__}")
     body, arrays = _CODECS[kind].encode(model, compact)
-    listing, chunks = [], []
+    listing: list[Any] = []
+    chunks: list[memoryview] = []
     for name, array in arrays.items():
         word = next(word for word, dtype in TYPES.items() if dtype.kind == array.dtype.kind)
         listing.append([name, word, list(array.shape)])
-        chunks.append(np.ascontiguousarray(array, dtype=TYPES[word]).tobytes())
+        chunks.append(np.ascontiguousarray(array, dtype=TYPES[word]).ravel().view(np.uint8).data)
     header = json.dumps({"kind": kind, "body": body, "arrays": listing}, separators=(",", ":"), allow_nan=False)
     text = header.encode()
-    data = b"".join((FRONT.pack(MAGIC, VERSION, len(text)), text, *chunks))
-    return data + hashlib.blake2b(data, digest_size=DIGEST).digest()
+    pieces: list[bytes | memoryview] = [FRONT.pack(MAGIC, VERSION, len(text)), text, *chunks]
+    digest = hashlib.blake2b(digest_size=DIGEST)
+    for piece in pieces:
+        digest.update(piece)
+    return [*pieces, digest.digest()]
 
 
 def _unpack(data: bytes, where: str) -> Any:
@@ -157,12 +169,12 @@ def _unpack(data: bytes, where: str) -> Any:
         raise ModelFileError(
             f"{where}: format version {version} is newer than {VERSION}, the newest this omkl reads; upgrade omkl"
         )
-    content, digest = data[:-DIGEST], data[-DIGEST:]
+    content, digest = memoryview(data)[:-DIGEST], data[-DIGEST:]
     if hashlib.blake2b(content, digest_size=DIGEST).digest() != digest:
         raise ModelFileError(f"{where}: truncated or corrupted, its checksum does not match")
     try:
-        header = json.loads(content[FRONT.size : FRONT.size + length])
-        arrays = _arrays(header["arrays"], memoryview(content)[FRONT.size + length :])
+        header = json.loads(bytes(content[FRONT.size : FRONT.size + length]))
+        arrays = _arrays(header["arrays"], content[FRONT.size + length :])
         kind = header["kind"]
         if kind not in _CODECS and kind in _HOMES:
             importlib.import_module(_HOMES[kind])

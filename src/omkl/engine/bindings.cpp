@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "fleet.hpp"
 #include "problem.hpp"
 #include "scaling.hpp"
 
@@ -559,7 +560,9 @@ void bind(nb::module_ &m, const std::string &name, Loop<Algorithm> Table::*loop)
             self.left = static_cast<long>(tape.shape(0));
           },
           "tape"_a);
-  nb::class_<E, AnyEngine>(m, (name + "Engine").c_str())
+  nb::class_<E, AnyEngine> engine(m, (name + "Engine").c_str());
+  bind_fleet<Algorithm>(engine);
+  engine
       .def(
           "__init__",
           [loop](E *self, nb::handle problem, const std::string &isa) {

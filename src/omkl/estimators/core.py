@@ -4,9 +4,10 @@ A core takes checked arrays. One row and a chunk of rows give the same results t
 a chunk that cannot be learned to its end is refused whole.
 """
 
+import copy
 import threading
 from collections.abc import Hashable, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import numpy as np
 
@@ -38,6 +39,13 @@ class Core:
 
     def _problem(self) -> Any:
         return self.settings.problem(self.learner, names=[str(name) for name in self.names], seed=self.seed)
+
+    def anew(self, rng: np.random.Generator) -> Self:
+        """For a core that has learned nothing: one more such, which shares the problem and draws from `rng`."""
+        twin = copy.copy(self)
+        twin.online = self.online.anew(rng)
+        twin.inputs = None if self.inputs is None else InputScaler(len(self.names))
+        return twin
 
     @property
     def learners(self) -> list[Online]:
@@ -114,6 +122,11 @@ class TargetCore(Core):
         super().__init__(learner, settings, seed, names, scale)
         self.target = TargetScaler() if scale == "online" else None
 
+    def anew(self, rng: np.random.Generator) -> Self:
+        twin = super().anew(rng)
+        twin.target = None if self.target is None else TargetScaler()
+        return twin
+
     def predict(self, X: Matrix) -> Vector:
         with self._lock:
             f = self.online.ask_rows(self.scaled(X))
@@ -182,6 +195,11 @@ class LabelCore(Core):
         self.labels: list[Hashable] = []
         self.each: list[Online] = [self.online]
         self.rest: Online | None = None
+
+    def anew(self, rng: np.random.Generator) -> Self:
+        twin = super().anew(rng)
+        twin.labels, twin.each = [], [twin.online]
+        return twin
 
     @property
     def learners(self) -> list[Online]:

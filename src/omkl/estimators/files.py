@@ -78,6 +78,12 @@ def encode_core(core: Core | None, arrays: Arrays, compact: bool) -> Any:
         body["drawn"] = digest(V)
     else:
         body["problem"] = encode_problem(problem, arrays)
+    return body | encode_learned(core, arrays)
+
+
+def encode_learned(core: Core, arrays: Arrays) -> dict[str, Any]:
+    """All of a core but what it starts from."""
+    body: dict[str, Any] = {}
     if core.inputs is not None:
         arrays["inputs"] = core.inputs.stats
     if isinstance(core, TargetCore) and core.target is not None:
@@ -112,11 +118,18 @@ def decode_core(body: Any, arrays: Arrays) -> Any:
         )
     d = problem.d if learner == "omkr" else problem.V.shape[1]
     demand(len(names) == d == len(set(names)), "names and problem differ in number")
-
-    learners = [_online(learner, problem, part, arrays, k) for k, part in enumerate(body["progress"])]
     core: Any = object.__new__(_CORES[learner == "graph-mkl", "labels" in body])
     core.learner, core.settings, core.seed, core.names = learner, settings, int(body["seed"]), names
-    core.inputs = _running(InputScaler(d), arrays["inputs"]) if body["scaled"] else None
+    core.inputs = InputScaler(d) if body["scaled"] else None
+    return decode_learned(core, problem, None, body, arrays)
+
+
+def decode_learned(core: Any, problem: Any, compiled: Any, body: Any, arrays: Arrays) -> Any:
+    """A core with all that `encode_learned` kept; `compiled` may be shared."""
+    learners = [_online(core.learner, problem, compiled, part, arrays, k) for k, part in enumerate(body["progress"])]
+    scaled = core.inputs is not None
+    if scaled:
+        core.inputs = _running(InputScaler(len(core.names)), arrays["inputs"])
     if isinstance(core, GraphCore):
         demand(len(learners) == 1, "GraphMKL is one learner")
         core.online = learners[0]
@@ -126,7 +139,7 @@ def decode_core(body: Any, arrays: Arrays) -> Any:
     elif isinstance(core, TargetCore):
         demand(len(learners) == 1, "a number has one learner")
         core.online = learners[0]
-        scaler: Any = _running(TargetScaler(), arrays["target"]) if body["scaled"] else None
+        scaler: Any = _running(TargetScaler(), arrays["target"]) if scaled else None
         core.target = scaler
     else:
         core.labels, core.closed = list(body["labels"]), body["closed"]
@@ -139,8 +152,9 @@ def decode_core(body: Any, arrays: Arrays) -> Any:
     return core
 
 
-def _online(learner: str, problem: Any, body: Any, arrays: Arrays, k: int) -> Online:
-    return Online(learner, problem, checkpoint=decode_progress(learner, problem, body, arrays, f"{k}."))
+def _online(learner: str, problem: Any, compiled: Any, body: Any, arrays: Arrays, k: int) -> Online:
+    checkpoint = decode_progress(learner, problem, body, arrays, f"{k}.")
+    return Online(learner, problem, checkpoint=checkpoint, compiled=compiled)
 
 
 def _running(scaler: Running, stats: Matrix) -> Running:

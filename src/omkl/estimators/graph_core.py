@@ -2,7 +2,7 @@
 
 import dataclasses
 from collections.abc import Hashable, Sequence
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -112,6 +112,11 @@ class GraphLabelCore(GraphCore):
     def __init__(self, settings: GraphSettings, seed: int, names: Sequence[Hashable]) -> None:
         super().__init__(dataclasses.replace(settings, task="classification", outputs=1), seed, names)
         self.labels: list[Hashable] = []
+
+    def anew(self, rng: np.random.Generator) -> Self:
+        twin = super().anew(rng)
+        twin.labels = []
+        return twin
 
     def _welcome(self, label: Hashable) -> None:
         self.labels.append(label)

@@ -792,7 +792,7 @@ ESTIMATORS: tuple[type[Door], ...] = (
 )  # fmt: skip
 
 
-def _encode(model: Any, compact: bool) -> tuple[Any, persist.Arrays]:
+def encode(model: Any, compact: bool) -> tuple[Any, persist.Arrays]:
     arrays: persist.Arrays = {}
     core = getattr(model, "core_", None)
     body = {
@@ -813,7 +813,7 @@ def _encode(model: Any, compact: bool) -> tuple[Any, persist.Arrays]:
     return body, arrays
 
 
-def _decode(body: Any, arrays: persist.Arrays) -> Any:
+def decode(body: Any, arrays: persist.Arrays) -> Any:
     kind = {c.__name__: c for c in ESTIMATORS}[body["class"]]
     model: Any = kind(**files.decode_parameters(body["parameters"]))
     core = files.decode_core(body["core"], arrays)
@@ -837,4 +837,4 @@ def _decode(body: Any, arrays: persist.Arrays) -> Any:
     return model
 
 
-persist.register("sklearn", persist.Codec(ESTIMATORS, _encode, _decode))
+persist.register("sklearn", persist.Codec(ESTIMATORS, encode, decode))

@@ -1,0 +1,46 @@
+"""A driver that the tests start, kill and start again: python spark_driver.py MASTER FOLDER
+
+It learns FOLDER/in (Parquet, a file a micro-batch) to its end, writes to FOLDER/out, and leaves what
+every key has become in FOLDER/states.json. FOLDER/checkpoint lets it go on where it was killed.
+"""
+
+import json
+import sys
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+import omkl
+from omkl.fleet.spark import Sink, learn_stream, stream_states
+
+LEARNER = omkl.SFGMKLRegressor(n_features=10)
+SEED, FEATURES = 11, ["u", "v", "w"]
+SCHEMA = "meter STRING, t BIGINT, u DOUBLE, v DOUBLE, w DOUBLE, y DOUBLE"
+
+
+def main(master: str, folder: Path) -> None:
+    spark = (
+        SparkSession.builder.master(master)
+        .config("spark.ui.enabled", "false")
+        .config("spark.driver.host", "127.0.0.1")
+        .config("spark.executor.memory", "512m")
+        .config("spark.executor.cores", "1")
+        .config("spark.sql.shuffle.partitions", "2")
+        .getOrCreate()
+    )
+    source = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1).parquet(str(folder / "in"))
+    said = learn_stream(source, LEARNER, key="meter", order="t", target="y", features=FEATURES, seed=SEED)
+    query = (
+        said.writeStream.foreachBatch(Sink(folder / "out"))
+        .option("checkpointLocation", str(folder / "checkpoint"))
+        .trigger(availableNow=True)
+        .start()
+    )
+    query.awaitTermination()
+    states = {key: bytes(state).hex() for key, state in stream_states(spark, folder / "checkpoint").collect()}
+    (folder / "states.json").write_text(json.dumps(states))
+    spark.stop()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], Path(sys.argv[2]))
