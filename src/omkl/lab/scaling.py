@@ -276,8 +276,8 @@ def model(results: dict[str, Any]) -> list[str]:
         "",
         f"- memory: 10,000,000 x {a['bytes_per_key']:,.0f} bytes = {n * a['bytes_per_key'] / 1e9:,.0f} GB",
         f"- rows: 10,000,000 / 60 s = {minute:,.0f} rows per second",
-        f"- `Fleet`: {1e6 * each:.2f} core-microseconds per row with one row per key a batch; {minute:,.0f} x {1e6 * each:.2f} us = "
-        f"{minute * each:.2f} cores busy. Memory decides, not time: "
+        f"- `Fleet`: {1e6 * each:.2f} core-microseconds per row with one row per key a batch; "
+        f"{minute:,.0f} x {1e6 * each:.2f} us = {minute * each:.2f} cores busy. Memory decides, not time: "
         f"{n * a['bytes_per_key'] / 200e9:.1f}, so {-(-n * a['bytes_per_key'] // 200e9):.0f} machines that give 200 GB "
         "to it, keys divided among them by their hash",
     ]
