@@ -1,7 +1,8 @@
-"""What fleets cost: python -m omkl.lab.scaling [local] [spark]
+"""What fleets cost: python -m omkl.lab.scaling [local] [spark] [page]
 
 10 000 keys and 10 million rows through `Fleet`, beside the engine on one stream in the same run, and a
-stream through Spark on this machine. Writes results/fleet.json, and what docs/scaling.md says from it.
+stream through Spark on this machine. Writes results/fleet.json, and what docs/scaling.md says from it;
+`page` measures nothing.
 """
 
 import json
@@ -11,6 +12,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -64,6 +66,22 @@ def resident() -> int:
 def highest() -> int:
     """The most bytes that this process ever had in memory."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
+def busy() -> float:
+    """Core-seconds of this process and all that it started."""
+    parents, spent = {}, {}
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = path.read_text().rpartition(")")[2].split()
+        except OSError:  # it has ended meanwhile
+            continue
+        pid = int(path.parent.name)
+        parents[pid], spent[pid] = int(fields[1]), sum(map(int, fields[11:15]))  # own, and of children that ended
+    mine = {os.getpid()}
+    while more := {pid for pid, parent in parents.items() if parent in mine} - mine:
+        mine |= more
+    return sum(spent[pid] for pid in mine) / os.sysconf("SC_CLK_TCK")
 
 
 def alone() -> dict[str, float]:
@@ -122,16 +140,14 @@ def large(rows: int = ROWS, keys: int = KEYS, size: int = BATCH) -> dict[str, An
 
 
 def sizes() -> list[dict[str, float]]:
-    """Rows per second by the rows of a batch and the threads, once all keys are known."""
+    """Core-microseconds a row by the rows of a batch, once all keys are known."""
+    fleet = Fleet(SFGMKLRegressor(), seed=0)
+    for batch in batches(200_000, 100_000, KEYS):
+        fleet.learn_rows(*batch)
     out = []
-    for threads in dict.fromkeys((1, cores())):
-        fleet = Fleet(SFGMKLRegressor(), seed=0, threads=threads)
-        for batch in batches(200_000, 100_000, KEYS):
-            fleet.learn_rows(*batch)
-        for size in (1_000, 10_000, 100_000, 1_000_000):
-            batch = next(batches(size, size, KEYS, seed=1))
-            best = min(timed(fleet.learn_rows, *batch)[1].wall for _ in range(3))
-            out.append({"threads": threads, "batch": size, "rows_per_second": size / best})
+    for size in (1_000, 10_000, 100_000, 1_000_000):
+        took = [timed(fleet.learn_rows, *batch)[1].cores for batch in batches(4 * size, size, KEYS, seed=1)]
+        out.append({"batch": size, "core_microseconds": 1e6 * min(took) / size})
     return out
 
 
@@ -144,9 +160,9 @@ def others() -> list[dict[str, Any]]:
         took = []
         for who, X, y in batches(60_000, 20_000, 200):
             target = y if classes is None else (y > 0).astype(int)
-            took.append(timed(fleet.learn_rows, who, X, target)[1].wall)
-        rate, held = 20_000 / min(took), fleet.nbytes / len(fleet)
-        out.append({"learner": type(learner).__name__, "rows_per_second": rate, "bytes_per_key": held})
+            took.append(timed(fleet.learn_rows, who, X, target)[1].cores)
+        spent, held = 1e6 * min(took) / 20_000, fleet.nbytes / len(fleet)
+        out.append({"learner": type(learner).__name__, "core_microseconds": spent, "bytes_per_key": held})
     return out
 
 
@@ -179,19 +195,26 @@ def on_spark() -> dict[str, Any]:
         schema = ", ".join(["key BIGINT", "order BIGINT", "y DOUBLE", *(f"{name} DOUBLE" for name in names)])
         source = spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(str(folder / "in"))
         said = learn_stream(source, SFGMKLRegressor(), key="key", order="order", target="y", features=names, seed=0)
-        query = said.writeStream.foreachBatch(Sink(folder / "out")).trigger(availableNow=True)
-        running = query.option("checkpointLocation", str(folder / "checkpoint")).start()
-        running.awaitTermination()
-        took = [p["durationMs"]["triggerExecution"] / 1000 for p in running.recentProgress if p["numInputRows"]]
+        sink, marks = Sink(folder / "out"), []
+
+        def mark(batch: Any, number: int) -> None:
+            sink(batch, number)
+            marks.append((time.perf_counter(), busy()))
+
+        query = said.writeStream.foreachBatch(mark).trigger(availableNow=True)
+        query.option("checkpointLocation", str(folder / "checkpoint")).start().awaitTermination()
+        took = [Took(b[0] - a[0], b[1] - a[1]) for a, b in pairwise(marks)]  # the first starts the Python workers
         states = stream_states(spark, folder / "checkpoint").toLocalIterator()
         lengths = [len(state) for _, state in states]
         kept = sum(path.stat().st_size for path in (folder / "checkpoint").rglob("*") if path.is_file())
         spark.stop()
-    best = min(took[1:])  # the first starts the Python workers
     return {
-        "keys": len(lengths), "rows_per_batch": each, "batch_seconds": took, "rows_per_second": each / best,
-        "keys_per_second": len(lengths) / best, "cores": cores(), "state_bytes_per_key": float(np.mean(lengths)),
-        "checkpoint_bytes_per_key_and_batch": kept / len(lengths) / len(took),
+        "keys": len(lengths), "rows_per_batch": each, "cores": cores(),
+        "rows_per_second": each / min(one.wall for one in took),
+        "core_milliseconds_per_key": 1000 * min(one.cores for one in took) / len(lengths),
+        "core_microseconds": 1e6 * min(one.cores for one in took) / each,
+        "state_bytes_per_key": float(np.mean(lengths)),
+        "checkpoint_bytes_per_key_and_batch": kept / len(lengths) / SPARK["batches"],
     }  # fmt: skip
 
 
@@ -217,15 +240,15 @@ def tables(results: dict[str, Any]) -> str:
         f"| file, MB; saved in, loaded in, core-seconds | {a['file_bytes'] / 1e6:,.0f}; {a['save_seconds']:.1f}, "
         f"{a['load_seconds']:.1f} |",
         "",
-        "| rows of a batch | rows per key | " + " | ".join(f"rows/s, threads: {t}" for t in threads(results)) + " |",
-        "|---|---|" + "---|" * len(threads(results)),
+        "| rows of a batch | rows per key | core-microseconds per row |",
+        "|---|---|---|",
     ]
-    for size in dict.fromkeys(row["batch"] for row in results["sizes"]):
-        rates = [f"{row['rows_per_second']:,.0f}" for row in results["sizes"] if row["batch"] == size]
-        out.append(f"| {size:,} | {size / KEYS:g} | " + " | ".join(rates) + " |")
-    out += ["", "| learner, 200 keys, 100 rows of each a batch | rows per second | bytes per key |", "|---|---|---|"]
+    for row in results["sizes"]:
+        out.append(f"| {row['batch']:,} | {row['batch'] / KEYS:g} | {row['core_microseconds']:.2f} |")
+    out += ["", "| learner, 200 keys, 100 rows of each a batch | core-microseconds per row | bytes per key |"]
+    out.append("|---|---|---|")
     for row in results["others"]:
-        out.append(f"| {row['learner']} | {row['rows_per_second']:,.0f} | {row['bytes_per_key']:,.0f} |")
+        out.append(f"| {row['learner']} | {row['core_microseconds']:.1f} | {row['bytes_per_key']:,.0f} |")
     if spark:
         out += [
             "",
@@ -234,36 +257,32 @@ def tables(results: dict[str, Any]) -> str:
             "",
             "| | |",
             "|---|---|",
-            f"| rows per second | {spark['rows_per_second']:,.0f} |",
-            f"| keys visited per second | {spark['keys_per_second']:,.0f} |",
-            f"| core-milliseconds per key visited | {1000 * spark['cores'] / spark['keys_per_second']:.1f} |",
+            f"| rows per second, by the clock | {spark['rows_per_second']:,.0f} |",
+            f"| core-microseconds per row | {spark['core_microseconds']:,.0f} |",
+            f"| core-milliseconds per key visited | {spark['core_milliseconds_per_key']:.1f} |",
             f"| state, bytes per key | {spark['state_bytes_per_key']:,.0f} |",
             f"| checkpoint, bytes per key visited | {spark['checkpoint_bytes_per_key_and_batch']:,.0f} |",
         ]
     return "\n".join([*out, "", *model(results)])
 
 
-def threads(results: dict[str, Any]) -> list[int]:
-    return list(dict.fromkeys(row["threads"] for row in results["sizes"]))
-
-
 def model(results: dict[str, Any]) -> list[str]:
     """What the measured costs predict for 10 million keys."""
     a, spark = results["large"], results.get("spark")
     n, minute = 10_000_000, 10_000_000 / 60
-    each = a["core_microseconds"] / 1e6
+    each = next(row["core_microseconds"] for row in results["sizes"] if row["batch"] == KEYS) / 1e6
     out = [
         "**10 million keys**, a row of each every minute, from the numbers above:",
         "",
         f"- memory: 10,000,000 x {a['bytes_per_key']:,.0f} bytes = {n * a['bytes_per_key'] / 1e9:,.0f} GB",
         f"- rows: 10,000,000 / 60 s = {minute:,.0f} rows per second",
-        f"- `Fleet`: {1e6 * each:.2f} core-microseconds per row; {minute:,.0f} x {1e6 * each:.2f} us = "
-        f"{minute * each:.2f} cores busy. Memory decides, not time: "
+        f"- `Fleet`: {1e6 * each:.2f} core-microseconds per row with one row per key a batch; "
+        f"{minute:,.0f} x {1e6 * each:.2f} us = {minute * each:.2f} cores busy. Memory decides, not time: "
         f"{n * a['bytes_per_key'] / 200e9:.1f}, so {-(-n * a['bytes_per_key'] // 200e9):.0f} machines that give 200 GB "
         "to it, keys divided among them by their hash",
     ]
     if spark:
-        visit = spark["cores"] / spark["keys_per_second"]
+        visit = spark["core_milliseconds_per_key"] / 1000
         for name, interval in (("minute", 60), ("hour", 3600)):
             out.append(
                 f"- Spark, a micro-batch every {name}: 10,000,000 keys x {1000 * visit:.1f} ms / {interval} s = "
@@ -284,7 +303,7 @@ def write_page(results: dict[str, Any]) -> None:
 
 def main() -> None:
     results: dict[str, Any] = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
-    parts = sys.argv[1:] or ["local", "spark"]
+    parts: list[str] = sys.argv[1:] or ["local", "spark"]
     if "local" in parts:
         results |= {"large": large(), "sizes": sizes(), "others": others()}
     if "spark" in parts:
