@@ -321,9 +321,12 @@ class Online:
         y = np.ascontiguousarray(y, dtype=np.float64)
         if y.shape != (rows,):
             raise ValueError(f"y must have one value for each of the {rows} rows of X, got an array of shape {y.shape}")
-        right = np.asarray(self._right(y))
-        if not right.all():
-            bad = int(np.argmin(right))
+        if self._choosy:
+            right = np.asarray(self._right(y))
+            bad = -1 if right.all() else int(np.argmin(right))
+        else:
+            bad = engine.first_beyond(y, LARGEST_TARGET)
+        if bad >= 0:
             raise ValueError(self._about_target(y[bad], f" in row {bad}") + " (no row of this chunk was learned)")
         return y
 
@@ -356,8 +359,9 @@ class Online:
 
     def _give_back_ahead(self) -> None:
         """Turn the Generator back to where the rounds are: single rows draw their uniforms ahead, in blocks."""
-        self._pcg.advance(-self._runner.left)
-        self._runner.feed(np.empty(0))
+        if self._runner.left:
+            self._pcg.advance(-self._runner.left)
+            self._runner.feed(np.empty(0))
 
     def _diverged(self, x: Vector, row: int) -> DivergenceError:
         stabiliser = self.problem.descent.stabiliser if hasattr(self.problem, "descent") else None

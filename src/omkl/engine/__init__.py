@@ -13,7 +13,7 @@ import numpy as np
 
 from omkl.arrays import LANES, Matrix, Vector, is_padded, padded, padded_copy
 from omkl.engine import _native
-from omkl.engine._native import first_not_finite, peak, supported
+from omkl.engine._native import first_beyond, first_not_finite, peak, supported
 from omkl.kernels import Cauchy, Gaussian, Kernel, Laplacian, Matern
 from omkl.rounds import omkr
 
@@ -21,6 +21,7 @@ __all__ = [
     "GrowingRunner",
     "Runner",
     "compile_problem",
+    "first_beyond",
     "first_not_finite",
     "instruction_set",
     "peak",

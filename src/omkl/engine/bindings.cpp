@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <limits>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -67,6 +68,13 @@ const Table &table(const std::string &isa) {
   if (isa == "avx512") return avx512::table;
 #endif
   return baseline::table;
+}
+
+// x * 0 is 0 unless x is not finite.
+bool all_finite(const double *v, long size) {
+  double sum = 0;
+  for (long i = 0; i < size; ++i) sum += v[i] * 0;
+  return sum == 0;
 }
 
 // Keeps what the views point into alive: the Python objects, and lists derived from them once.
@@ -413,16 +421,6 @@ bool may_miss(const Problem &) {
 }
 bool may_miss(const GraphMkl::Problem &) { return true; }
 
-// Eight sums, so that one addition does not wait for the other; x * 0 is 0 unless x is not finite.
-bool all_finite(const double *v, size_t size) {
-  double sum[8] = {};
-  size_t i = 0;
-  for (; i + 8 <= size; i += 8)
-    for (size_t l = 0; l < 8; ++l) sum[l] += v[i + l] * 0;
-  for (; i < size; ++i) sum[0] += v[i] * 0;
-  return ((sum[0] + sum[1]) + (sum[2] + sum[3])) + ((sum[4] + sum[5]) + (sum[6] + sum[7])) == 0;
-}
-
 template <class State>
 int64_t support_of(const State &) {
   return 0;
@@ -507,7 +505,7 @@ struct Engine : AnyEngine {
     const long draws = draws_of(problem);
     if (memory.left < draws) return NO_UNIFORMS;
     if (x.shape(0) != static_cast<size_t>(inputs(problem))) return REFUSED;
-    if (!may_miss(problem) && !all_finite(x.data(), x.shape(0))) return REFUSED;
+    if (!may_miss(problem) && !all_finite(x.data(), inputs(problem))) return REFUSED;
     thread_local std::vector<double> out;
     out.resize(static_cast<size_t>(width_of(problem)));
     Chunk chunk{1, x.data(), &y, memory.uniforms, &weight, out.data(), 0, 0};
@@ -591,15 +589,20 @@ void bind(nb::module_ &m, const std::string &name, Loop<Algorithm> Table::*loop)
           "memory"_a, "X"_a, "y"_a, "r"_a, "weight"_a.none(), "out"_a.noconvert());
 }
 
-// Flat index of the first value that is not finite, or -1.
-long first_not_finite(nb::ndarray<const double, nb::c_contig, nb::device::cpu> a) {
+using Anything = nb::ndarray<const double, nb::c_contig, nb::device::cpu>;
+
+// Flat index of the first value whose magnitude is not at most the limit, or -1.
+long first_beyond(Anything a, double limit) {
+  static const Table &best = table(supported().back());
   const double *v = a.data();
-  const size_t size = a.size();
-  if (all_finite(v, size)) return -1;
-  for (size_t i = 0; i < size; ++i)
-    if (!std::isfinite(v[i])) return static_cast<long>(i);
+  const long size = static_cast<long>(a.size());
+  if (best.within(v, size, limit)) return -1;
+  for (long i = 0; i < size; ++i)
+    if (!(std::fabs(v[i]) <= limit)) return i;
   return -1;
 }
+
+long first_not_finite(Anything a) { return first_beyond(a, std::numeric_limits<double>::max()); }
 
 Columns columns(const Matrix &stats, size_t d) {
   if (stats.shape(0) != 3 || stats.shape(1) != d)
@@ -712,6 +715,7 @@ NB_MODULE(_native, m) {
   m.def("supported", &supported);
   m.def("peak", &peak, "isa"_a, "what"_a, "times"_a);
   m.def("first_not_finite", &first_not_finite, "a"_a);
+  m.def("first_beyond", &first_beyond, "a"_a, "limit"_a);
   m.def("standardise_rows", &standardise_rows, "stats"_a.noconvert(), "X"_a, "out"_a.noconvert());
   m.def("standardise_each", &standardise_each, "stats"_a, "spare"_a.noconvert(), "X"_a, "out"_a.noconvert());
   m.def("standardise_targets", &standardise_targets, "stats"_a.noconvert(), "y"_a, "out"_a.noconvert(),

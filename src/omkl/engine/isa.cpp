@@ -11,6 +11,21 @@
 namespace omkl {
 namespace OMKL_ISA {
 
+// Four registers at a time; what is not a number is not within.
+static bool within(const double *values, long n, double limit) {
+  veci out[4] = {};
+  long i = 0;
+  for (; i + 4 * W <= n; i += 4 * W)
+    for (long b = 0; b < 4; ++b) {
+      vec v;
+      __builtin_memcpy(&v, values + i + b * W, sizeof v);
+      out[b] |= ~(magnitude(v) <= limit);
+    }
+  bool all = total((out[0] | out[1]) | (out[2] | out[3])) == 0;
+  for (; i < n; ++i) all = all && fabs(values[i]) <= limit;
+  return all;
+}
+
 extern const Table table;
 const Table table = {
     {OmkrRound::predict, OmkrRound::run},
@@ -21,6 +36,7 @@ const Table table = {
     {SfgMklRRound::predict, SfgMklRRound::run},
     {GraphMklRound::predict, GraphMklRound::run},
     {PeakLoops::sincos_pairs, PeakLoops::multiply_adds, PeakLoops::bytes_read, PeakLoops::least_squares_steps},
+    within,
 };
 
 }  // namespace OMKL_ISA

@@ -215,6 +215,7 @@ struct Table {
   Loop<SfgMklR> sfg_mkl_r;
   Loop<GraphMkl> graph_mkl;
   Peaks peaks;
+  bool (*within)(const double *values, long n, double limit);  // whether all magnitudes are at most the limit
 };
 
 }  // namespace omkl

@@ -174,9 +174,8 @@ HOW = """\
   cache, multiply-adds in registers, bytes from the second cache. Nothing is counted for weights, chances, the draw of
   the node or the call. Peaks and rounds are measured by turns, and the best of each counts.
 - **chunk**: all rows in one call of `Online.run`; **row**: one call of `Online.learn` for each, which checks its row;
-  **cores**: as many learners at a time as there are cores, by the clock on the wall; **NumPy**: the rounds in
-  `omkl.rounds`. All but `cores` is processor time. The quickest replay counts; rows are normal noise, with the step of
-  the paper's longest stream.
+  **cores**: as many learners at a time as there are cores; **NumPy**: the rounds in `omkl.rounds`. The quickest of many
+  short replays counts; rows are normal noise, with the step of the paper's longest stream.
 - **Peers** run as on [the page of the peers](peers.md), row by row in processor time, on the first rows of each set;
   ours come through the scikit-learn door in one call, which costs about as much as their first thousand rows.
 - Read ratios within a table, not digits: others may use the machine too.
