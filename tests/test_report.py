@@ -18,6 +18,7 @@ from omkl.lab.reproduce import charts, report
 from omkl.lab.reproduce.graphs import drawn
 from omkl.lab.reproduce.results import read_lines
 from omkl.lab.streams import mixture
+from omkl.page.render import in_html
 
 NASTY = "<img src=x onerror=alert(1)>"
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
@@ -86,7 +87,7 @@ def test_names_are_text_everywhere(page: str):
 
 def test_json_survives_its_way_through_html():
     value = {"a": ["</script><script>alert(1)</script>", "&lt;", "\u2028", 1.5]}
-    text = report.in_html(value)
+    text = in_html(value)
     assert "<" not in text
     assert json.loads(text) == value
 

@@ -25,7 +25,7 @@
     const figure = document.getElementById("chart-" + kind);
     const select = document.querySelector(`select[data-charts="${kind}"]`);
     if (!figure || !charts[kind] || !charts[kind].length) return;
-    const { chart } = charts[kind][Number(select.value)];
+    const { chart } = charts[kind][select ? Number(select.value) : 0];
     figure.setAttribute("aria-label", chart.about);
     Plotly.react(figure, chart.data, layout(chart.layout), { responsive: true, displaylogo: false });
   }
@@ -83,7 +83,12 @@
     }));
   }
 
-  const redraw = () => draw(tabs.find((tab) => tab.tabIndex === 0).getAttribute("aria-controls"));
+  // A page without tabs shows everything at once
+  const redraw = () => {
+    if (tabs.length) draw(tabs.find((tab) => tab.tabIndex === 0).getAttribute("aria-controls"));
+    else Object.keys(charts).forEach(draw);
+  };
+  if (!tabs.length) redraw();
   dark.addEventListener("change", redraw);
   narrow.addEventListener("change", redraw);
 })();
