@@ -1,7 +1,7 @@
 """A learner together with the columns it learns from: what `omkl run` makes, saves and goes on with."""
 
 from collections.abc import Iterator
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -22,7 +22,26 @@ from omkl.stream.source import Batch, DataError
 
 Task = Literal["regression", "classification"]
 COVERAGE = 0.9
+BUDGET = 500  # rows that OMKR keeps, so that it neither grows nor slows down for ever
 PIECE = 256  # rows of one call where rows with and without a target take turns
+
+
+class Prepared(NamedTuple):
+    """Rows of a table as features, for one learner or several."""
+
+    rows: Index  # (n,)
+    truth: Any  # (n,) NaN or None where it is not known
+    keys: list[str] | None
+    encoded: Encoded
+
+
+class Watcher(Protocol):
+    """Somebody who looks at the model before the first row after row `due`."""
+
+    due: int
+
+    def look(self, model: "StreamModel", row: int) -> None:
+        """Look, and set `due` to a row not before this one, which comes next."""
 
 
 class Said(NamedTuple):
@@ -54,7 +73,7 @@ def new_core(learner: str, task: Task, seed: int, names: list[str]) -> Core:
             return GraphTargetCore(GraphSettings(), seed, names)
         return GraphLabelCore(GraphSettings(discount=0.01, memory=0.98), seed, names)
     loss: LossName = "squared" if task == "regression" else "logistic"
-    settings = Settings(kernels="paper-omkr", loss=loss) if learner == "omkr" else Settings(loss=loss)
+    settings = Settings(kernels="paper-omkr", loss=loss, budget=BUDGET) if learner == "omkr" else Settings(loss=loss)
     return (TargetCore if task == "regression" else LabelCore)(learner, settings, seed, names, "online")
 
 
@@ -91,14 +110,25 @@ class StreamModel:
 
     def run(self, batch: Batch) -> tuple[Said, Answers]:
         """Predict each row, then learn it if its target is known."""
+        return self.learn(self.prepare(batch))
+
+    def prepare(self, batch: Batch) -> Prepared:
+        """Rows as features; columns, categories and gaps become known, and the task if it is not."""
         batch, truth, keys = self._take_apart(batch, learn=True)
         if not batch.columns:
             raise DataError(f"there is no column to learn {self.target!r} from; give at least one more")
-        encoded = self.encoder.encode(batch)
+        return Prepared(batch.rows, truth, keys, self.encoder.encode(batch))
+
+    def learn(self, some: Prepared, watcher: Watcher | None = None) -> tuple[Said, Answers]:
+        """As `run`, from rows that this model or one with the same encoder has prepared."""
+        rows, truth, keys, encoded = some
         answers = Answers([], [], [], [])
         parts = []
-        for start, stop, X in self._segments(encoded, len(batch.rows)):
-            parts += list(self._turns(batch.rows, X, truth, keys, start, stop, answers))
+        for start, stop, X in self._segments(encoded, len(rows)):
+            for a, b in self._stretches(rows, start, stop, watcher):
+                parts += list(self._turns(rows, X[a - start : b - start], truth, keys, a, b, answers))
+        if self.learner == "omkr" and self.learned > BUDGET:
+            self.tell("budget", f"omkr keeps {BUDGET} rows; those after them only weigh its kernels")
         return self._said(parts), answers
 
     def predict(self, batch: Batch) -> Said:
@@ -179,6 +209,14 @@ class StreamModel:
                 continue
             self._meet(new)
             yield start, stop, self._matrix(encoded.features, start, stop)
+
+    def _stretches(self, rows: Index, start: int, stop: int, watcher: Watcher | None) -> Iterator[tuple[int, int]]:
+        while start < stop:
+            if watcher is not None and rows[start] > watcher.due:
+                watcher.look(self, int(rows[start]))
+            end = stop if watcher is None else min(stop, int(np.searchsorted(rows, watcher.due, side="right")))
+            yield start, end
+            start = end
 
     def _meet(self, new: list[str]) -> None:
         if self.core is None:
