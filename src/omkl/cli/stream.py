@@ -91,13 +91,13 @@ def conclude(run: Any, quiet: bool, as_json: bool) -> None:
     options = run.options
     if as_json and options.predictions == "-":
         raise ValueError("--json and --predictions - both want standard output; give the predictions a file")
+    if options.report is not None:  # what it needs is missed now rather than after the work
+        from omkl.stream.report import write
     display = terminal(quiet or as_json)
     run.tell.say = display.say
     with display:
         outcome = run.run(display.watch)
-    if options.report is not None and outcome.history is not None:
-        from omkl.stream.report import write
-
+    if options.report is not None:
         write(outcome, options.report)
     files = {name: getattr(options, name) for name in ("predictions", "model", "checkpoint", "report")}
     if as_json:
