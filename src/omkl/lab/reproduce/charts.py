@@ -10,15 +10,10 @@ from omkl.lab.prequential import snapshots
 from omkl.lab.reproduce.graphs import Drawn
 from omkl.lab.reproduce.results import Detail
 from omkl.page.charts import COLOURS as BY_LEARNER
-from omkl.page.charts import Chart, chart, digits
+from omkl.page.charts import Chart, chart, digits, log_axis
 
 COLOURS = {NAMES[learner]: colour for learner, colour in BY_LEARNER.items() if learner in NAMES}
-TICKS = [0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000]
 DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot", "2px 6px", "8px 2px 2px 2px")
-
-
-def log_axis(title: str) -> dict[str, Any]:
-    return {"type": "log", "title": {"text": title}, "tickvals": TICKS, "ticktext": [f"{t:g}" for t in TICKS]}
 
 
 def is_matching(line: Any) -> bool:
