@@ -1,4 +1,4 @@
-"""The page about a run: errors over time, predictions, weights, residuals. Nothing in it depends on the clock."""
+"""Pages about a run and about a comparison. Nothing on the page of a run depends on the clock."""
 
 import os
 from collections.abc import Sequence
@@ -9,9 +9,10 @@ import numpy as np
 
 from omkl.arrays import Index, Matrix, Vector
 from omkl.estimators.core import in_order
-from omkl.page.charts import Chart, chart, choice, digits
+from omkl.page.charts import COLOURS, Chart, chart, choice, digits, log_axis
 from omkl.page.render import render
 from omkl.persist import write_atomically
+from omkl.stream.compare import Comparison, cells
 from omkl.stream.display import kernel_name
 from omkl.stream.history import History
 from omkl.stream.model import COVERAGE
@@ -332,3 +333,70 @@ def heat(at: list[int], shares: Matrix, names: list[str]) -> Chart:
     }]  # fmt: skip
     return chart(data, "row", "", "Weights of all kernels over time",
                  yaxis={"type": "category", "title": {"text": ""}})  # fmt: skip
+
+
+# Comparisons
+
+
+def write_comparison(comparison: Comparison, path: str | os.PathLike[str]) -> None:
+    """Make the page about a comparison."""
+    write_atomically(path, comparison_page(comparison).encode())
+
+
+def comparison_page(comparison: Comparison) -> str:
+    s = comparison.summary()
+    numbers = s["task"] == "regression"
+    head = ["name", "kind", *(("RMSE", "MAE") if numbers else ("wrong", "log-loss")), "to best", "µs/row", "diverged"]
+    rows = [[line["name"], line["kind"], *cells(line, numbers), line["diverged"] or ""] for line in s["ranking"]]
+    drawings = {"courses": courses(comparison, s), "costs": costs(s)} if s["scored"] else {}
+    return render(
+        "omkl/stream", "compare.html.j2", {name: choices for name, choices in drawings.items() if choices},
+        s=s, head=head, rows=rows, data=sources(comparison.options.data), notices=tuple(comparison.tell.told.values()),
+        drawn=[name for name, choices in drawings.items() if choices],
+    )  # fmt: skip
+
+
+def courses(comparison: Comparison, s: dict[str, Any]) -> list[dict[str, Any]]:
+    """The error of everybody over time, in the order of the ranking."""
+    numbers = s["task"] == "regression"
+    axis = "RMSE" if numbers else "wrong"
+    shown = ".4g" if numbers else ".1%"
+    entrants = {entrant.name: entrant for entrant in comparison.entrants}
+    out = []
+    for so_far, words in ((True, "all rows so far"), (False, "each stretch of rows")):
+        data = []
+        for ranked in s["ranking"]:
+            history, learner = entrants[ranked["name"]].history, ranked["kind"] == "learner"
+            stretches = Stretches(history)
+            if not len(stretches.ends):
+                continue
+            loss = stretches.of("loss", so_far=so_far)
+            data.append(
+                line(stretches.ends.tolist(), digits(np.sqrt(loss) if numbers else loss, 5), ranked["name"],
+                     COLOURS.get(ranked["name"], BASELINE), f"up to row %{{x}}<br>{axis} %{{y:{shown}}}",
+                     line={"dash": "solid" if learner else "dash" if ranked["name"].startswith("last") else "dot"})
+            )  # fmt: skip
+        looks = {"type": "log"} if numbers else {"tickformat": ".0%", "rangemode": "tozero"}
+        about = f"{axis} of every learner and baseline over {words}"
+        out.append(choice(words, chart(data, "row", axis, about, yaxis={"title": {"text": axis}, **looks})))
+    return out
+
+
+def costs(s: dict[str, Any]) -> list[dict[str, Any]]:
+    """Error against time per row."""
+    numbers = s["task"] == "regression"
+    key, axis, shown = ("rmse", "RMSE", ".4g") if numbers else ("error_rate", "wrong", ".1%")
+    there = [ranked for ranked in s["ranking"] if ranked["kind"] == "learner" and key in ranked]
+    if not there:
+        return []
+    names = [ranked["name"] for ranked in there]
+    dots = {
+        "type": "scatter", "mode": "markers+text", "x": digits(ranked["microseconds_per_row"] for ranked in there),
+        "y": digits((ranked[key] for ranked in there), 5), "text": names, "textposition": "top center",
+        "cliponaxis": False, "marker": {"size": 12, "color": [COLOURS.get(name, OURS) for name in names]},
+        "hovertemplate": f"%{{text}}<br>%{{x}} µs per row<br>{axis} %{{y:{shown}}}<extra></extra>",
+    }  # fmt: skip
+    looks = {} if numbers else {"tickformat": ".0%"}
+    about = f"{axis} of every learner against the time it took per row"
+    return [choice("all", chart([dots], "", axis, about, xaxis=log_axis("µs per row"),
+                                yaxis={"title": {"text": axis}, **looks}, showlegend=False))]  # fmt: skip
