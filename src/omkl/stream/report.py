@@ -87,7 +87,7 @@ class Stretches:
         starts = np.arange(0, len(history.bins), group)
         if len(starts) > 1 and history.bins[starts[-1] :, 0].sum() < FEWEST * 0.5:
             starts = starts[:-1]  # what is left over goes to the last one
-        last = np.append(starts[1:], len(history.bins)) - 1
+        last = np.append(starts[1:], len(history.bins))[: len(starts)] - 1
         self.ends: Index = history.ends[last]
         self.sums: Matrix = np.add.reduceat(history.bins, starts, axis=0) if len(starts) else np.zeros((0, COLUMNS))
         self.so_far: Matrix = np.cumsum(self.sums, axis=0)
