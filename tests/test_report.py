@@ -4,13 +4,12 @@ import html
 import json
 import os
 import re
-import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from browser import assert_quiet, browser_needed, drawn_in, open_page
 from typer.testing import CliRunner
 
 from omkl.cli import app
@@ -18,13 +17,9 @@ from omkl.lab.reproduce import charts, report
 from omkl.lab.reproduce.graphs import drawn
 from omkl.lab.reproduce.results import read_lines
 from omkl.lab.streams import mixture
+from omkl.page.render import in_html
 
 NASTY = "<img src=x onerror=alert(1)>"
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-DRIVER = shutil.which("chromedriver")
-browser_needed = pytest.mark.skipif(
-    not (CHROMIUM and DRIVER), reason="no browser: install Debian's chromium and chromium-driver to run this test"
-)
 
 
 @pytest.fixture(scope="module")
@@ -86,7 +81,7 @@ def test_names_are_text_everywhere(page: str):
 
 def test_json_survives_its_way_through_html():
     value = {"a": ["</script><script>alert(1)</script>", "&lt;", "\u2028", 1.5]}
-    text = report.in_html(value)
+    text = in_html(value)
     assert "<" not in text
     assert json.loads(text) == value
 
@@ -137,49 +132,13 @@ def test_figures_are_the_same_bytes_from_the_same_files(folder: Path):
 # In a browser
 
 
-@pytest.fixture
-def browser(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Any]:
-    from selenium import webdriver
-    from selenium.webdriver.chrome.service import Service
-
-    options = webdriver.ChromeOptions()
-    options.binary_location = str(CHROMIUM)
-    for flag in ("headless", "no-sandbox", "disable-gpu", "disable-quic", "no-first-run",
-                 "disable-background-networking", "disable-component-update", "disable-sync",
-                 f"user-data-dir={tmp_path / 'profile'}", "window-size=1200,900"):  # fmt: skip
-        options.add_argument(f"--{flag}")
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
-    driver = webdriver.Chrome(options=options, service=Service(str(DRIVER)))
-    yield driver
-    driver.quit()
-
-
-def open_page(browser: Any, folder: Path, width: int = 1200, height: int = 900, dark: bool = False) -> None:
-    browser.execute_cdp_cmd("Network.enable", {})
-    browser.execute_cdp_cmd(
-        "Emulation.setDeviceMetricsOverride",
-        {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 600},
-    )
-    scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
-    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [scheme]})
-    browser.get((folder / "report.html").as_uri())
-
-
-def drawn_in(browser: Any, kind: str) -> None:
-    from selenium.webdriver.support.ui import WebDriverWait
-
-    WebDriverWait(browser, 20).until(
-        lambda b: b.execute_script(f"return document.querySelectorAll('#chart-{kind} .main-svg').length") > 0
-    )
-
-
 @pytest.mark.slow
 @browser_needed
 @pytest.mark.parametrize(("width", "dark"), [(1200, False), (390, True)], ids=["desktop", "phone in the dark"])
 def test_it_renders_with_no_network_no_console_error_and_no_sideways_scrolling(
     browser: Any, folder: Path, width: int, dark: bool
 ):
-    open_page(browser, folder, width, 844, dark)
+    open_page(browser, folder / "report.html", width, 844, dark)
     kinds = ("overview", "tables", "curves", "weights", "graph", "theory", "beyond")
     for kind in kinds:
         browser.execute_script(f"document.getElementById('tab-{kind}').click()")
@@ -196,15 +155,7 @@ def test_it_renders_with_no_network_no_console_error_and_no_sideways_scrolling(
     if dark:
         paper = browser.execute_script("return document.querySelector('#chart-beyond .main-svg').style.background")
         assert sum(map(int, re.findall(r"\d+", paper)[:3])) < 384
-    assert [entry for entry in browser.get_log("browser") if entry["level"] in ("SEVERE", "WARNING")] == []
-    asked = [
-        message["params"]["request"]["url"]
-        for entry in browser.get_log("performance")
-        if (message := json.loads(entry["message"])["message"])["method"] == "Network.requestWillBeSent"
-        and message["params"]["documentURL"].startswith("file:")  # not the browser's own first page
-    ]
-    assert asked
-    assert [url for url in asked if not url.startswith(("file:", "data:", "blob:"))] == []
+    assert_quiet(browser)
     assert browser.execute_script("return document.images.length") == 0  # the hostile name made no element
 
 
@@ -213,7 +164,7 @@ def test_it_renders_with_no_network_no_console_error_and_no_sideways_scrolling(
 def test_tabs_follow_the_keyboard(browser: Any, folder: Path):
     from selenium.webdriver.common.keys import Keys
 
-    open_page(browser, folder)
+    open_page(browser, folder / "report.html")
     for key, wanted in ((Keys.ARROW_RIGHT, "tab-tables"), (Keys.END, "tab-beyond"), (Keys.ARROW_RIGHT, "tab-overview"),
                         (Keys.ARROW_LEFT, "tab-beyond"), (Keys.HOME, "tab-overview")):  # fmt: skip
         start = browser.execute_script("return document.querySelector('[role=tab][aria-selected=true]').id")
@@ -225,7 +176,7 @@ def test_tabs_follow_the_keyboard(browser: Any, folder: Path):
 @pytest.mark.slow
 @browser_needed
 def test_tables_sort_by_number_and_by_letter(browser: Any, folder: Path):
-    open_page(browser, folder)
+    open_page(browser, folder / "report.html")
     browser.find_element("id", "tab-tables").click()
 
     def column(k: int) -> list[str]:
@@ -251,7 +202,7 @@ def test_tooltips_tell_the_value_under_the_pointer(browser: Any, folder: Path):
     from selenium.webdriver.common.action_chains import ActionChains
     from selenium.webdriver.support.ui import WebDriverWait
 
-    open_page(browser, folder)
+    open_page(browser, folder / "report.html")
     for kind in ("curves", "weights"):
         browser.find_element("id", f"tab-{kind}").click()
         drawn_in(browser, kind)
@@ -277,7 +228,7 @@ def test_tooltips_tell_the_value_under_the_pointer(browser: Any, folder: Path):
 @pytest.mark.slow
 @browser_needed
 def test_choosing_a_data_set_draws_it_and_tells_the_screen_reader(browser: Any, folder: Path):
-    open_page(browser, folder)
+    open_page(browser, folder / "report.html")
     browser.find_element("id", "tab-curves").click()
     drawn_in(browser, "curves")
     figure = browser.find_element("id", "chart-curves")

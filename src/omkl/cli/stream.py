@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
-from omkl.cli.door import INTERRUPTED, app, plainly, words
+from omkl.cli.door import INTERRUPTED, app, cores, plainly, words
 
 LEARNERS = ("graph-mkl", "sfg-mkl", "sfg-mkl-r", "raker", "omkl-gf", "omkr", "rfomkr")
 
@@ -91,13 +91,13 @@ def conclude(run: Any, quiet: bool, as_json: bool) -> None:
     options = run.options
     if as_json and options.predictions == "-":
         raise ValueError("--json and --predictions - both want standard output; give the predictions a file")
+    if options.report is not None:  # what it needs is missed now rather than after the work
+        from omkl.stream.report import write
     display = terminal(quiet or as_json)
     run.tell.say = display.say
     with display:
         outcome = run.run(display.watch)
-    if options.report is not None and outcome.history is not None:
-        from omkl.stream.report import write
-
+    if options.report is not None:
         write(outcome, options.report)
     files = {name: getattr(options, name) for name in ("predictions", "model", "checkpoint", "report")}
     if as_json:
@@ -268,3 +268,66 @@ def stream_model(path: str) -> Any:
             f"{path}: a {type(found).__name__}, which does not know the columns of a file; wanted a model of omkl run"
         )
     return found
+
+
+@app.command()
+def compare(
+    data: Data,
+    target: Target,
+    task: Task = "auto",
+    learners: Annotated[
+        list[str] | None, typer.Option(metavar="A,B,...", help="Who takes part; all unless named.")
+    ] = None,
+    rows: Annotated[int | None, typer.Option(min=1, metavar="N", help="Stop after so many rows.")] = None,
+    jobs: Annotated[int, typer.Option(min=0, metavar="N", help="Learners at a time; 0 for one per core.")] = 0,
+    features: Names = None,
+    drop: Drop = None,
+    categorical: Categorical = None,
+    date_format: DateFormat = None,
+    report: Report = None,
+    seed: SeedOf = 0,
+    format: Format = None,
+    delimiter: Delimiter = None,
+    encoding: Encoding = None,
+    no_header: NoHeader = False,
+    quiet: Quiet = False,
+    json: Annotated[bool, typer.Option("--json", help="The ranking as one line of JSON on standard output.")] = False,
+) -> None:
+    """Try every learner on your data, beside simple baselines, in one pass.
+
+    Each row is predicted by all of them before they learn it. Ctrl-C shows the ranking so far.
+
+    \b
+    Examples:
+      omkl compare data.csv --target price
+      omkl compare data.csv -t price --rows 20000 --report compare.html
+      omkl compare data.csv -t price --learners graph-mkl,raker --json
+    """
+    with plainly():
+        import json as notation
+
+        from rich.console import Console
+
+        from omkl.stream import compare as job
+
+        named = [one_of("--learners", name, LEARNERS) for name in words(learners)]
+        options = options_of(
+            data, target=target, task=task, features=features, drop=drop, categorical=categorical,
+            date_format=date_format, report=report, seed=seed, format=format, delimiter=delimiter, encoding=encoding,
+            header=not no_header,
+        )  # fmt: skip
+        if report is not None:  # what it needs is missed now rather than after the work
+            from omkl.stream.report import write_comparison
+        display = job.Watch(Console(file=sys.stderr, highlight=False), quiet or json)
+        comparison = job.Comparison(options, named or LEARNERS, rows, jobs or cores(), display.say)
+        with display:
+            comparison.run(display.compare)
+        if report is not None:
+            write_comparison(comparison, report)
+        if json:
+            typer.echo(notation.dumps(comparison.summary()))
+        elif not quiet:
+            job.show(comparison, report, Console(highlight=False))
+        if comparison.stopped:
+            typer.echo(f"omkl: stopped after {comparison.rows} rows", err=True)
+            raise typer.Exit(INTERRUPTED)

@@ -1,6 +1,7 @@
 """A learner together with the columns it learns from: what `omkl run` makes, saves and goes on with."""
 
-from typing import Any, Literal, NamedTuple
+from collections.abc import Iterator
+from typing import Any, Literal, NamedTuple, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -16,12 +17,32 @@ from omkl.online import LARGEST_TARGET
 from omkl.persist import Arrays, Codec, demand
 from omkl.rounds.weights import normalised
 from omkl.settings import GraphSettings, Settings
-from omkl.stream.columns import Encoder, Tell, labels, numbers
+from omkl.stream.columns import Encoded, Encoder, Tell, labels, numbers
 from omkl.stream.source import Batch, DataError
 
 Task = Literal["regression", "classification"]
 COVERAGE = 0.9
+BUDGET = 500  # rows that OMKR keeps, so that it neither grows nor slows down for ever
 LEARN, ASK, ANSWER = range(3)
+
+
+class Prepared(NamedTuple):
+    """Rows of a table as features, for one learner or several."""
+
+    rows: Index  # (n,)
+    truth: Any  # (n,) NaN or None where it is not known
+    keys: list[str] | None
+    sorts: Index  # (n,) LEARN, ASK or ANSWER
+    encoded: Encoded  # of those that are no answers
+
+
+class Watcher(Protocol):
+    """Somebody who looks at the model before the first row after row `due`."""
+
+    due: int
+
+    def look(self, model: "StreamModel", row: int) -> None:
+        """Look, and set `due` to a row not before this one, which comes next."""
 
 
 class Said(NamedTuple):
@@ -63,7 +84,7 @@ def new_core(learner: str, task: Task, seed: int, names: list[str]) -> Core:
             return GraphTargetCore(GraphSettings(), seed, names)
         return GraphLabelCore(GraphSettings(discount=0.01, memory=0.98), seed, names)
     loss: LossName = "squared" if task == "regression" else "logistic"
-    settings = Settings(kernels="paper-omkr", loss=loss) if learner == "omkr" else Settings(loss=loss)
+    settings = Settings(kernels="paper-omkr", loss=loss, budget=BUDGET) if learner == "omkr" else Settings(loss=loss)
     return (TargetCore if task == "regression" else LabelCore)(learner, settings, seed, names, "online")
 
 
@@ -100,13 +121,23 @@ class StreamModel:
 
     def run(self, batch: Batch) -> tuple[Said, Answers]:
         """Predict each row, then learn it if its target is known."""
+        return self.learn(self.prepare(batch))
+
+    def prepare(self, batch: Batch) -> Prepared:
+        """Rows as features; columns, categories and gaps become known, and the task if it is not."""
         batch, truth, keys = self._take_apart(batch, learn=True)
         if not batch.columns:
             raise DataError(f"there is no column to learn {self.target!r} from; give at least one more")
         sorts = self._sorts(_known(truth), keys)
         asked = sorts != ANSWER
-        place = np.cumsum(asked) - 1  # of a row among those that have features
         encoded = self.encoder.encode(batch if asked.all() else _filtered(batch, asked))
+        return Prepared(batch.rows, truth, keys, sorts, encoded)
+
+    def learn(self, some: Prepared, watcher: Watcher | None = None) -> tuple[Said, Answers]:
+        """As `run`, from rows that this model or one with the same encoder has prepared."""
+        rows, truth, keys, sorts, encoded = some
+        asked = sorts != ANSWER
+        place = np.cumsum(asked) - 1  # of a row among those that have features
         arrivals: dict[int, list[str]] = {}
         for name, at in encoded.arrivals.items():
             arrivals.setdefault(at, []).append(name)
@@ -114,25 +145,35 @@ class StreamModel:
         edges = np.flatnonzero((np.diff(sorts) != 0) | begins[1:]) + 1
         answers = Answers([], [], [], [])
         parts = []
-        for start, stop in zip([0, *edges], [*edges, len(sorts)], strict=True):
-            if start == stop:
-                continue
-            some = None if keys is None else keys[start:stop]
-            if sorts[start] == ANSWER:
-                assert some is not None
-                for key, value in zip(some, truth[start:stop], strict=True):
-                    self._answer(key, value, answers)
-                continue
-            self._meet(arrivals.get(int(place[start]), []))
-            X = self._matrix(encoded.features, place[start], place[stop - 1] + 1)
-            here = slice(start, stop)
-            # without a feature there is no learner yet: every cell was empty so far
-            if sorts[start] == LEARN and self.core is not None:
-                parts.append(self._tell(X, batch.rows[here], truth[here], some))
-            else:
-                parts.append(self._ask(X, batch.rows[here], truth[here], some))
-                self._keep(X, parts[-1])
+        for first, last in zip([0, *edges], [*edges, len(sorts)], strict=True):
+            for start, stop in self._stretches(rows, first, last, watcher):
+                here = slice(start, stop)
+                theirs = None if keys is None else keys[here]
+                if sorts[start] == ANSWER:
+                    assert theirs is not None
+                    for key, value in zip(theirs, truth[here], strict=True):
+                        self._answer(key, value, answers)
+                    continue
+                if start == first:
+                    self._meet(arrivals.get(int(place[start]), []))
+                X = self._matrix(encoded.features, place[start], place[stop - 1] + 1)
+                # without a feature there is no learner yet: every cell was empty so far
+                if sorts[start] == LEARN and self.core is not None:
+                    parts.append(self._tell(X, rows[here], truth[here], theirs))
+                else:
+                    parts.append(self._ask(X, rows[here], truth[here], theirs))
+                    self._keep(X, parts[-1])
+        if self.learner == "omkr" and self.learned > BUDGET:
+            self.tell("budget", f"omkr keeps {BUDGET} rows; those after them only weigh its kernels")
         return self._said(parts), answers
+
+    def _stretches(self, rows: Index, start: int, stop: int, watcher: Watcher | None) -> Iterator[tuple[int, int]]:
+        while start < stop:
+            if watcher is not None and rows[start] > watcher.due:
+                watcher.look(self, int(rows[start]))
+            end = stop if watcher is None else min(stop, int(np.searchsorted(rows, watcher.due, side="right")))
+            yield start, max(end, start + 1)
+            start = max(end, start + 1)
 
     def _sorts(self, known: Mask, keys: list[str] | None) -> Index:
         """What each row is for: LEARN at once, only ASK, or ANSWER an earlier one."""

@@ -6,6 +6,7 @@ import os
 import stat
 import sys
 import time
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 from pathlib import Path
@@ -16,7 +17,7 @@ import pyarrow as pa
 import pyarrow.csv
 
 from omkl import persist
-from omkl.errors import ModelFileError
+from omkl.errors import BudgetWarning, ModelFileError
 from omkl.persist import Arrays, Codec
 from omkl.stream import model as models
 from omkl.stream.history import History
@@ -75,7 +76,7 @@ class Progress:
     beside: bool = False  # predictions go to another file first, as one of that name was there before
     skipped: int = 0
     finished: bool = False
-    told: list[str] = field(default_factory=list)
+    told: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass
@@ -96,6 +97,8 @@ class Outcome:
     history: History | None
     stopped: bool = False
     nothing_new: bool = False
+    data: tuple[str, ...] = ()
+    notices: tuple[str, ...] = ()
 
 
 class Teller:
@@ -103,11 +106,11 @@ class Teller:
 
     def __init__(self, say: Callable[[str], None]) -> None:
         self.say = say
-        self.told: list[str] = []
+        self.told: dict[str, str] = {}
 
     def __call__(self, about: str, news: str) -> None:
         if about not in self.told:
-            self.told.append(about)
+            self.told[about] = news
             self.say(news)
 
 
@@ -231,7 +234,7 @@ class Run:
             self.history: History | None = None
         else:
             self.progress, self.model, self.history = kept.progress, kept.model, kept.history
-            self.tell.told = list(kept.progress.told)
+            self.tell.told = dict(kept.progress.told)
         self.resumed = kept is not None
         self.model.tell = self.model.encoder.tell = self.tell
         self.reading = Reading(
@@ -260,7 +263,8 @@ class Run:
     def run(self, watch: Callable[["Run"], None] = lambda run: None) -> Outcome:
         """To the end of the data, or until told to stop."""
         began, rows_before = time.monotonic(), self.progress.records
-        with self.stop:
+        with self.stop, warnings.catch_warnings():
+            warnings.simplefilter("ignore", BudgetWarning)  # the model says it in fewer words
             if self.resumed:
                 self.source.skip(self.progress.records, self.progress.digest)
                 self._open()
@@ -278,8 +282,9 @@ class Run:
             "rows_per_second": (self.source.records - rows_before) / max(seconds, 1e-9),
         }
         return Outcome(
-            summary, self.model, self.history, self.stop.asked, self.resumed and not new and not self.stop.asked
-        )
+            summary, self.model, self.history, self.stop.asked, self.resumed and not new and not self.stop.asked,
+            self.options.data, tuple(self.tell.told.values()),
+        )  # fmt: skip
 
     def _open(self) -> None:
         """The predictions: where the checkpoint left them, or a new file."""
@@ -298,13 +303,14 @@ class Run:
         new = False
         for batch in self.source:
             if len(batch.rows):
-                said, answers = self.model.run(batch)
+                some = self.model.prepare(batch)
+                if self.history is None:
+                    self.history = History(self.model.task or "regression")
+                said, answers = self.model.learn(some, self.history)
                 self.reading.numbers = self.model.encoder.plain_numbers()
                 if self.model.task == "regression":
                     self.reading.numbers.add(self.options.target)
-                if self.history is None:
-                    self.history = History(self.model.task or "regression")
-                self.history.note(said, answers, self.model)
+                self.history.note(said, answers)
                 if self.writer is None:  # not before there is something to write, so that an error leaves no empty file
                     self._open()
                 if self.writer is not None:
@@ -321,7 +327,7 @@ class Run:
         self.source.check_unchanged()
         progress = self.progress
         progress.records, progress.digest = self.source.records, self.source.digest.hexdigest()
-        progress.skipped, progress.told = self.reading.skipped, list(self.tell.told)
+        progress.skipped, progress.told = self.reading.skipped, dict(self.tell.told)
         if self.options.checkpoint is None:
             return
         if self.writer is not None:

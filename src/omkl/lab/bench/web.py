@@ -1,17 +1,13 @@
 """The results as one HTML file that opens without a network: scatter, growth, tables."""
 
 from html import escape
-from importlib import resources
 from typing import Any
-
-import jinja2
-from plotly.offline import get_plotlyjs
 
 from omkl.lab.bench import table
 from omkl.lab.bench.job import Results
 from omkl.lab.bench.timing import exponent
-from omkl.lab.reproduce.charts import Chart, chart
-from omkl.lab.reproduce.report import asset, in_html
+from omkl.page.charts import Chart, chart, choice
+from omkl.page.render import render
 
 OURS, THEIRS = "#d55e00", "#56b4e9"
 COLOURS = ("#999999", "#b58900", "#56b4e9", "#e69f00", "#d55e00", "#009e73", "#cc79a7")
@@ -19,15 +15,11 @@ UNITS = {"time": "microseconds per sample", "memory": "bytes"}
 
 
 def page(results: Results) -> str:
-    charts = [*scatters(results), *growths(results), *long_run(results)]
-    environment = jinja2.Environment(
-        autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined
-    )
-    text = resources.files("omkl.lab.bench").joinpath("page.html.j2").read_text(encoding="utf-8")
-    return environment.from_string(text).render(
+    drawn = [*scatters(results), *growths(results), *long_run(results)]
+    return render(
+        "omkl/lab/bench", "bench.html.j2", {str(k): [choice(one["about"], one)] for k, one in enumerate(drawn)},
         machine=results["machine"], seconds=round(results["seconds"]), left_out=results["left_out"],
-        tables=table.tables(results), charts=charts, drawings=in_html(charts), css=asset("report.css"),
-        plotly=get_plotlyjs(),
+        tables=table.tables(results), drawn=drawn,
     )  # fmt: skip
 
 

@@ -17,10 +17,11 @@ from omkl.lab.entrants import NAMES
 from omkl.lab.parallel import Journal, Record, Unit, spread, stop_if_told
 from omkl.lab.patience import Patience
 from omkl.lab.prequential import DIVERGED, Features, go_through
-from omkl.lab.reproduce.charts import COLOURS, Chart, chart
+from omkl.lab.reproduce.charts import COLOURS
 from omkl.lab.reproduce.results import fingerprint, write_lines
 from omkl.lab.streams import Stream
 from omkl.online import Online
+from omkl.page.charts import Chart, chart
 from omkl.settings import LearnerName, Settings
 
 RUNS = 5

@@ -1,33 +1,19 @@
-"""Interactive charts as plain dictionaries that plotly.js draws; names are escaped, since it reads some HTML."""
+"""The charts of the report; names are escaped, since plotly.js reads some HTML."""
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from html import escape
 from typing import Any
 
-from omkl.lab.entrants import DEFAULTS, MATCHING
+from omkl.lab.entrants import DEFAULTS, MATCHING, NAMES
 from omkl.lab.prequential import snapshots
 from omkl.lab.reproduce.graphs import Drawn
 from omkl.lab.reproduce.results import Detail
+from omkl.page.charts import COLOURS as BY_LEARNER
+from omkl.page.charts import Chart, chart, digits, log_axis
 
-Chart = dict[str, Any]
-# Okabe and Ito's colours, which most colour-blind readers can tell apart
-COLOURS = {
-    "OMKR": "#999999", "RFOMKR": "#b58900", "Raker": "#56b4e9", "OMKL-GF": "#e69f00", "SFG-MKL": "#d55e00",
-    "SFG-MKL-R": "#009e73",
-}  # fmt: skip
-TICKS = [0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000]
+COLOURS = {NAMES[learner]: colour for learner, colour in BY_LEARNER.items() if learner in NAMES}
 DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot", "2px 6px", "8px 2px 2px 2px")
-
-
-def chart(data: list[Any], x: str, y: str, about: str, **layout: Any) -> Chart:
-    """`about` is what a screen reader says."""
-    return {"data": data, "layout": {"xaxis": {"title": {"text": x}}, "yaxis": {"title": {"text": y}}} | layout,
-            "about": about}  # fmt: skip
-
-
-def log_axis(title: str) -> dict[str, Any]:
-    return {"type": "log", "title": {"text": title}, "tickvals": TICKS, "ticktext": [f"{t:g}" for t in TICKS]}
 
 
 def is_matching(line: Any) -> bool:
@@ -68,7 +54,7 @@ def weights(d: Detail, scales: Sequence[float]) -> Chart:
     """Kernel weights over time, the narrowest kernel below."""
     columns = list(zip(*d["history"], strict=True))
     data: list[Any] = [{
-        "type": "heatmap", "x": snapshots(d["rows"]).tolist(), "y": list(scales), "z": [three(c) for c in columns],
+        "type": "heatmap", "x": snapshots(d["rows"]).tolist(), "y": list(scales), "z": [digits(c) for c in columns],
         "colorscale": "Viridis", "zmin": 0, "colorbar": {"title": {"text": "w / W"}, "thickness": 12},
         "hovertemplate": "t = %{x}<br>length scale %{y:.3g}<br>weight %{z:.3f}<extra></extra>",
     }]  # fmt: skip
@@ -79,10 +65,6 @@ def weights(d: Detail, scales: Sequence[float]) -> Chart:
         })  # fmt: skip
     about = f"Weights of the kernels over time, {d['algorithm']} {d['variant']} on {d['dataset']}, first feature set"
     return chart(data, "t", "length scale", about, yaxis=log_axis("length scale"))
-
-
-def three(values: Iterable[float]) -> list[float]:
-    return [float(f"{v:.3g}") for v in values]
 
 
 def graph(g: Drawn) -> Chart:

@@ -2,19 +2,16 @@
 
 import json
 from collections.abc import Sequence
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
-import jinja2
-from plotly.offline import get_plotlyjs
-
-from omkl._version import __version__
 from omkl.lab.data.sets import SETS
 from omkl.lab.reproduce import beyond, charts, claims, tables
 from omkl.lab.reproduce.graphs import Drawn
 from omkl.lab.reproduce.results import Detail, Result, read_lines
 from omkl.lab.reproduce.theory import pictures
+from omkl.page.charts import choice
+from omkl.page.render import render
 from omkl.persist import write_atomically
 
 HEAD = ("algorithm", "form", "paper", "ours", "sd", "ratio", "paper s", "ours s", "faster", "verdict")
@@ -50,16 +47,10 @@ def page(out: Path) -> str:
         drawings["beyond"] = beyond.charts_of(sweeps)
         told["beyond"] = beyond.tables_of(sweeps)
     done, of_all = tables.within(results)
-    environment = jinja2.Environment(
-        loader=jinja2.FunctionLoader(asset), autoescape=True, trim_blocks=True, lstrip_blocks=True,
-        undefined=jinja2.StrictUndefined,
-    )  # fmt: skip
-    return environment.get_template("report.html.j2").render(
-        version=__version__,
-        css=asset("report.css"),
-        js=asset("report.js"),
-        plotly=get_plotlyjs(),
-        charts=in_html(drawings),
+    return render(
+        "omkl/lab/reproduce",
+        "report.html.j2",
+        drawings,
         tables=[table_of(results, name, title) for name, title in tables.titles(results).items()],
         sets=[set_of(by_set[name][0]) for name in names if by_set[name]],
         claims=claims.claims(results, details, sweeps),
@@ -73,22 +64,8 @@ def page(out: Path) -> str:
     )
 
 
-def asset(name: str) -> str:
-    return resources.files("omkl.lab.reproduce").joinpath("page", name).read_text(encoding="utf-8")
-
-
 def read_json(path: Path) -> Any:
     return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else None
-
-
-def in_html(value: object) -> str:
-    """JSON that no HTML parser mistakes for markup."""
-    text = json.dumps(value, allow_nan=False, separators=(",", ":"))
-    return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
-
-
-def choice(name: str, chart: charts.Chart) -> dict[str, Any]:
-    return {"name": name, "chart": chart}
 
 
 def heat_maps(by_set: dict[str, list[Detail]], graphs: Sequence[Drawn]) -> list[dict[str, Any]]:

@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from omkl.lab.reproduce.charts import COLOURS, Chart, chart
+from omkl.lab.reproduce.charts import COLOURS
+from omkl.page.charts import Chart, chart
 
 CITED = {"SFG-MKL": "3/4", "SFG-MKL-R": "1/2", "OMKL-GF": "5/6", "Raker": "1/2"}
 

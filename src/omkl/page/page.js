@@ -3,6 +3,7 @@
   const charts = JSON.parse(document.getElementById("charts").textContent);
   const dark = matchMedia("(prefers-color-scheme: dark)");
   const narrow = matchMedia("(max-width: 40rem)");
+  const tabs = [...document.querySelectorAll('[role="tab"]')];
   const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
   // What all charts share follows the page: its colours, and on a phone the legend below
@@ -25,7 +26,7 @@
     const figure = document.getElementById("chart-" + kind);
     const select = document.querySelector(`select[data-charts="${kind}"]`);
     if (!figure || !charts[kind] || !charts[kind].length) return;
-    const { chart } = charts[kind][Number(select.value)];
+    const { chart } = charts[kind][select ? Number(select.value) : 0];
     figure.setAttribute("aria-label", chart.about);
     Plotly.react(figure, chart.data, layout(chart.layout), { responsive: true, displaylogo: false });
   }
@@ -33,12 +34,11 @@
   for (const select of document.querySelectorAll("select[data-charts]")) {
     const kind = select.dataset.charts;
     (charts[kind] || []).forEach(({ name }, i) => select.add(new Option(name, i)));
-    if (select.length === 0) select.closest("label").hidden = true;
+    if (select.length === 0 || (select.length === 1 && !tabs.length)) select.closest("label").hidden = true;
     select.addEventListener("change", () => draw(kind));
   }
 
   // Tabs: click, arrow keys, and the address's fragment
-  const tabs = [...document.querySelectorAll('[role="tab"]')];
   function show(tab, focus) {
     for (const other of tabs) {
       const on = other === tab;
@@ -83,7 +83,12 @@
     }));
   }
 
-  const redraw = () => draw(tabs.find((tab) => tab.tabIndex === 0).getAttribute("aria-controls"));
+  // A page without tabs shows everything at once
+  const redraw = () => {
+    if (tabs.length) draw(tabs.find((tab) => tab.tabIndex === 0).getAttribute("aria-controls"));
+    else Object.keys(charts).forEach(draw);
+  };
+  if (!tabs.length) redraw();
   dark.addEventListener("change", redraw);
   narrow.addEventListener("change", redraw);
 })();

@@ -1,0 +1,36 @@
+"""Charts as plain dictionaries that plotly.js draws; it reads some HTML in names, so callers escape them."""
+
+import math
+from collections.abc import Iterable
+from typing import Any
+
+Chart = dict[str, Any]
+# Okabe and Ito's colours, which most colour-blind readers can tell apart
+COLOURS = {
+    "graph-mkl": "#0072b2", "omkr": "#999999", "rfomkr": "#b58900", "raker": "#56b4e9", "omkl-gf": "#e69f00",
+    "sfg-mkl": "#d55e00", "sfg-mkl-r": "#009e73",
+}  # fmt: skip
+TICKS = [0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000]
+
+
+def chart(data: list[Any], x: str, y: str, about: str, **layout: Any) -> Chart:
+    """`about` is what a screen reader says."""
+    return {"data": data, "layout": {"xaxis": {"title": {"text": x}}, "yaxis": {"title": {"text": y}}} | layout,
+            "about": about}  # fmt: skip
+
+
+def log_axis(title: str) -> dict[str, Any]:
+    return {"type": "log", "title": {"text": title}, "tickvals": TICKS, "ticktext": [f"{t:g}" for t in TICKS]}
+
+
+def choice(name: str, drawn: Chart) -> dict[str, Any]:
+    return {"name": name, "chart": drawn}
+
+
+def digits(values: Iterable[float], n: int = 3) -> list[float | None]:
+    """Numbers with so many digits, to keep a page small; what is no number is left out of a chart.
+
+    >>> digits([0.123456, float("nan")])
+    [0.123, None]
+    """
+    return [float(f"{v:.{n}g}") if math.isfinite(v) else None for v in values]

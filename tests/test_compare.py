@@ -1,0 +1,192 @@
+"""omkl compare: everybody on one stream, read once."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from browser import assert_quiet, browser_needed, drawn_in, open_page
+from typer.testing import CliRunner
+
+from omkl.cli import app
+from omkl.cli.stream import LEARNERS
+from omkl.estimators.core import TargetCore
+from omkl.settings import LEARNERS as ALL
+from omkl.settings import Settings
+from omkl.stream import report
+from omkl.stream.compare import ONLY_NUMBERS, Comparison
+from omkl.stream.run import Options, Run
+
+
+def written(path: Path, rows: int = 1200, labels: tuple[str, ...] = ()) -> Path:
+    rng = np.random.default_rng(1)
+    X = rng.uniform(-1, 1, (rows, 2))
+    y = np.sin(3 * X[:, 0]) + X[:, 1] + 0.1 * rng.standard_normal(rows)
+    colours = rng.choice(["red", "green", "blue"], rows)
+    lines = ["a,b,colour,y"]
+    for k, (x, value) in enumerate(zip(X, y, strict=True)):
+        last = labels[int(value > 0)] if labels else f"{value:.5f}"
+        first = "" if k % 90 == 40 else f"{x[0]:.5f}"
+        lines.append(f"{first},{x[1]:.5f},{colours[k]},{'' if k % 70 == 30 else last}")
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+def compared(path: Path, learners: tuple[str, ...] = LEARNERS, rows: int | None = None, **options: Any) -> Comparison:
+    made = Comparison(Options(data=(str(path),), target="y", **options), learners, rows, 2, lambda news: None)
+    made.run()
+    return made
+
+
+def by_name(comparison: Comparison) -> dict[str, Any]:
+    return {line["name"]: line for line in comparison.ranking()}
+
+
+def test_the_command_line_knows_every_learner():
+    assert set(LEARNERS) == set(ALL)
+
+
+@pytest.mark.parametrize("labels", [(), ("no", "yes")], ids=["numbers", "labels"])
+def test_everybody_does_exactly_as_well_as_in_a_run_alone(labels: tuple[str, ...], tmp_path: Path):
+    path = written(tmp_path / "data.csv", labels=labels)
+    lines = by_name(compared(path))
+    learners = [name for name in LEARNERS if not labels or name not in ONLY_NUMBERS]
+    baselines = {"most frequent label", "last label"} if labels else {"running mean", "last value"}
+    assert set(lines) == {*learners, *baselines}
+    for name in learners:
+        alone = Run(Options(data=(str(path),), target="y", learner=name), lambda news: None).run().summary
+        if labels:
+            assert lines[name]["error_rate"] == 1 - alone["accuracy"]
+            assert lines[name]["log_loss"] == alone["log_loss"]
+        else:
+            assert lines[name]["rmse"] == alone["rmse"]
+
+
+def test_baselines_say_what_they_are_called_after(tmp_path: Path):
+    path = tmp_path / "data.csv"
+    path.write_text("a,y\n1,2\n1,4\n1,\n1,9\n1,3\n")
+    lines = by_name(compared(path, ("raker",)))
+    assert lines["last value"]["rmse"] == pytest.approx(np.sqrt((2**2 + 2**2 + 5**2 + 6**2) / 4))
+    assert lines["running mean"]["rmse"] == pytest.approx(np.sqrt((2**2 + 2**2 + 6**2 + 2**2) / 4))
+    path.write_text("a,y\n1,x\n1,x\n1,y\n1,\n1,x\n1,y\n")
+    lines = by_name(compared(path, ("raker",)))
+    assert lines["last label"]["error_rate"] == pytest.approx(4 / 5)
+    assert lines["most frequent label"]["error_rate"] == pytest.approx(3 / 5)
+
+
+def test_the_best_comes_first_and_the_others_are_measured_by_it(tmp_path: Path):
+    comparison = compared(written(tmp_path / "data.csv"))
+    lines = comparison.ranking()
+    errors = [line["rmse"] for line in lines]
+    assert errors == sorted(errors)
+    assert [line["relative"] for line in lines] == [error / errors[0] for error in errors]
+    assert lines[0]["name"] == "graph-mkl"
+    assert all(line["microseconds_per_row"] > 0 for line in lines if line["kind"] == "learner")
+
+
+def test_who_diverges_is_out_and_the_others_go_on(tmp_path: Path):
+    path = written(tmp_path / "data.csv", 21_000)  # three pieces
+    made = Comparison(Options(data=(str(path),), target="y"), ("raker", "sfg-mkl"), None, 2, lambda news: None)
+
+    def lengthen_the_step(comparison: Comparison) -> None:
+        raker = comparison.entrants[0]
+        if comparison.rows == 10_000:
+            core: Any = raker.model.core  # type: ignore[union-attr]
+            raker.model.core = TargetCore(  # type: ignore[union-attr]
+                "raker", Settings(stabiliser="none", learning_rate=1e4), 0, core.names, "online"
+            )
+
+    made.run(lengthen_the_step)
+    lines = made.ranking()
+    assert [line["name"] for line in lines][-1] == "raker"
+    assert "between rows 10,001 and 20,000: raker diverged in round" in lines[-1]["diverged"]
+    assert lines[-1]["relative"] is None
+    assert "rmse" not in lines[-1]
+    alone = Run(Options(data=(str(path),), target="y", learner="sfg-mkl"), lambda news: None).run().summary
+    assert by_name(made)["sfg-mkl"]["rmse"] == alone["rmse"]
+    page = report.comparison_page(made)
+    assert "diverged in round" in page
+
+
+def test_rows_are_counted_to_the_last_one_asked_for(tmp_path: Path):
+    path = written(tmp_path / "data.csv")
+    assert compared(path, ("raker",), rows=500).rows == 500
+    head = tmp_path / "head.csv"
+    head.write_text("".join(path.read_text().splitlines(keepends=True)[:501]))
+    assert by_name(compared(path, ("raker",), rows=500))["raker"]["rmse"] \
+        == by_name(compared(head, ("raker",)))["raker"]["rmse"]  # fmt: skip
+
+
+def test_the_command_shows_a_table_json_and_a_page(tmp_path: Path):
+    path, page = written(tmp_path / "data.csv", 300), tmp_path / "page.html"
+    shown = CliRunner().invoke(app, ["compare", str(path), "-t", "y", "--report", str(page)])
+    assert shown.exit_code == 0, shown.output
+    assert re.search(r"RMSE\s+MAE\s+to best\s+µs/row", shown.stdout)
+    assert all(name in shown.stdout for name in (*LEARNERS, "running mean", "last value"))
+    assert "From the best to the worst" in page.read_text(encoding="utf-8")
+    told = CliRunner().invoke(app, ["compare", str(path), "-t", "y", "--json", "--learners", "raker,omkl-gf"])
+    result = json.loads(told.stdout)
+    assert result["rows"] == 300
+    assert {line["name"] for line in result["ranking"]} == {"raker", "omkl-gf", "running mean", "last value"}
+    assert told.stderr == ""
+    silent = CliRunner().invoke(app, ["compare", str(path), "-t", "y", "--quiet", "--learners", "raker"])
+    assert (silent.exit_code, silent.output) == (0, "")
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        (["--learners", "svm"], "--learners must be one of graph-mkl"),
+        (["--report", "nowhere/page.html"], "there is no folder 'nowhere'"),
+        (["--features", "y"], "no column to learn 'y' from"),
+    ],
+)
+def test_what_cannot_be_done_is_said_in_one_line(words: list[str], complaint: str, tmp_path: Path):
+    result = CliRunner().invoke(app, ["compare", str(written(tmp_path / "data.csv", 20)), "-t", "y", *words])
+    assert result.exit_code == 2
+    assert complaint in result.stderr
+    assert "Traceback" not in result.output
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals are sent the POSIX way")
+def test_ctrl_c_leaves_the_table_of_what_was_done(tmp_path: Path):
+    rows = written(tmp_path / "data.csv", 10_000).read_bytes()
+    omkl = str(Path(sys.executable).with_name("omkl"))
+    command = [omkl, "compare", "-", "-t", "y", "--learners", "raker,omkl-gf"]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdin.write(rows)  # a whole piece; the pipe stays open
+        process.stdin.flush()
+        assert b"holds numbers" in process.stderr.readline()  # it has begun
+        process.send_signal(signal.SIGINT)
+        out, errors = process.stdout.read().decode(), process.stderr.read().decode()
+        assert process.wait(20) == 130
+    assert "10,000 rows" in out
+    assert re.search(r"raker +0\.\d+", out)
+    assert "stopped after 10000 rows" in errors
+
+
+@pytest.mark.slow
+@browser_needed
+@pytest.mark.parametrize(("width", "dark"), [(1200, False), (390, True)], ids=["desktop", "phone in the dark"])
+def test_its_page_renders_with_no_network_no_console_error_and_no_sideways_scrolling(
+    browser: Any, width: int, dark: bool, tmp_path: Path
+):
+    path = tmp_path / "page.html"
+    report.write_comparison(compared(written(tmp_path / "data.csv")), path)
+    open_page(browser, path, width, 844, dark)
+    for kind in ("courses", "costs"):
+        drawn_in(browser, kind)
+    assert browser.execute_script("return document.documentElement.scrollWidth <= innerWidth")
+    rows = browser.find_elements("css selector", "tbody tr")
+    assert len(rows) == len(LEARNERS) + 2
+    assert_quiet(browser)
