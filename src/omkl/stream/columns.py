@@ -70,7 +70,7 @@ class Encoder:
         """As JSON, for model files."""
         return {"date_format": self.date_format, "categorical": list(self.categorical),
                 "columns": [[name, asdict(column)] for name, column in self.columns.items()],
-                "features": list(self.features)}  # fmt: skip
+                "features": sorted(self.features)}  # fmt: skip
 
     @classmethod
     def from_body(cls, body: Any, tell: Tell) -> "Encoder":
@@ -344,7 +344,7 @@ def _day(text: str) -> float:
         return np.nan
     moment = moment if moment.tzinfo else moment.replace(tzinfo=datetime.UTC)
     microseconds = (moment - EPOCH) // datetime.timedelta(microseconds=1)
-    return microseconds / DAY_IN_US
+    return float(microseconds) / DAY_IN_US  # rounded once more beyond 2^53, as arrays are
 
 
 def moments(days: Vector) -> dict[str, Vector]:
