@@ -92,6 +92,8 @@ class Encoder:
         """The features of these rows; with `learn` new columns, categories and gaps become known."""
         n = len(batch.rows)
         out = Encoded({}, {})
+        if not n:
+            return Encoded({name: np.empty(0) for name in self.features}, {})
         begun = bool(self.columns)
         for name in [*self.columns, *(name for name in batch.columns if name not in self.columns)]:
             given = batch.columns.get(name)

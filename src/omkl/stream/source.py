@@ -769,7 +769,7 @@ def _safe(content: bytes) -> bool:
 
 def _clean(text: str) -> str:
     """Without halves of letters, which JSON allows."""
-    return text if text.isascii() else text.encode(errors="replace").decode()
+    return text if text.isascii() else text.encode(errors="surrogatepass").decode(errors="replace")
 
 
 def _text(value: Any) -> str | None:
