@@ -16,8 +16,8 @@ from omkl.stream.columns import Encoder, commas, numbers, own_feature, times
 from omkl.stream.source import Batch
 
 WORDS = st.sampled_from(["red", "green", "blue", " red ", "A7", '5"', "x=y", "0x1F", "12%", "über", "-"])
-DIGITS = st.sampled_from(["1", "2.5", "-3e4", " 7 ", "+0.5", "1e400", "inf", "NaN", "true", "False", "1e99", "007"])
-EMPTY = st.sampled_from([None, "", "NA", "?", " ", "null"])
+DIGITS = st.sampled_from(["1", "2.5", "-3e4", " 7 ", "+0.5", "1e400", "inf", "NAN", "true", "False", "1e99", "007"])
+EMPTY = st.sampled_from([None, "", "NA", "?", " ", "null", "+nan"])
 DATES = st.sampled_from(["2024-05-01", "2024-05-01 12:00", "2024-05-01T12:00:00+02:00", "20240501T12", "1969-07-20"])
 TEXT = st.one_of(DIGITS, WORDS, EMPTY, DATES)
 
@@ -125,11 +125,12 @@ def test_a_text_is_a_number_where_python_says_so(text: str):
     except ValueError:
         assert strange is not None
         return
-    if "_" in text or not text.isascii():  # which no program writes into a table
+    if "_" in text or not text.isascii() or "n" in text.lower().replace("inf", "").replace("init", ""):
+        # which no program writes into a table, or what stands for an empty cell
         assert strange is not None
     else:
         assert strange is None
-        assert repr(float(values[0])) == repr(expected).replace("-nan", "nan")
+        assert repr(float(values[0])) == repr(expected)
 
 
 @given(st.lists(NUMERIC.filter(lambda text: text.strip()), min_size=1, max_size=10))

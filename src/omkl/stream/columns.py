@@ -26,7 +26,7 @@ SNIFF = 1000  # cells with commas, as far as they are at hand, decide what the c
 MOST_CATEGORIES = 32  # of a column; the words that come later share one feature
 MOST_FEATURES = 10_000
 LARGEST = 1e100
-NUMBER = r"(?i)^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$|^[+-]?(inf|infinity|nan)$"
+NUMBER = r"(?i)^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$|^[+-]?(inf|infinity)$"
 THOUSANDS = r"^[+-]?[1-9]\d{0,2}(,\d{3})+(\.\d*)?$"
 DECIMAL_COMMA = r"^[+-]?\d*,\d+$"
 TRUTH = r"(?i)^(true|false)$"
@@ -126,9 +126,9 @@ class Encoder:
         fits = ~np.isnan(cells.values)
         gaps = ~fits & ~cells.words
         if not begun:
-            if not learn or gaps.all():
+            if not learn or cells.empty.all():
                 return
-            gaps[: np.argmin(gaps)] = False  # the column begins with its first cell
+            gaps[: np.argmin(cells.empty)] = False  # the column begins with its first cell
             column.kind = column.kind or "category"
         if fits.any() or own in self.features:
             first = int(np.argmax(fits))
@@ -150,42 +150,44 @@ class Encoder:
         n = len(array)
         typed: Kind = "time" if _is_time(array.type) else "number"
         if not _is_text(array.type) and not forced and kind in (None, typed):
-            values = times(array)[0] if typed == "time" else self._within(name, _as_double(array))
-            if learn and not np.isnan(values).all():
+            values = times(array)[0] if typed == "time" else _as_double(array)
+            empty = np.isnan(values)
+            if learn and not empty.all():
                 column.kind = typed
                 if pa.types.is_boolean(array.type):
                     self.rough.add(name)
-            return Cells(values, np.zeros(n, dtype=bool), None)
+            return Cells(self._within(name, values), np.zeros(n, dtype=bool), empty, None)
         # every text is read once, however often it occurs
         coded = pc.utf8_trim_whitespace(_texts(array)).dictionary_encode()
         texts = coded.dictionary
         at = pc.fill_null(coded.indices, len(texts)).to_numpy(zero_copy_only=False)
         values, right = np.full(len(texts), np.nan), np.zeros(len(texts), dtype=bool)
-        comma = column.comma or commas(texts)
         if not forced and kind != "time":
+            comma = column.comma
             values, right = _numbers(texts, comma)
-            values = self._within(name, values)
+            if comma is None and not right.all() and (comma := commas(texts)) is not None:
+                values, right = _numbers(texts, comma)
         if not forced and kind != "number":
-            days, moment = _times(texts, self.date_format)
+            days, moment = (values, right) if right.all() else _times(texts, self.date_format)
             if kind is None:
-                known = ~np.isnan(np.append(np.where(right, values, days), np.nan)[at])
+                known = np.append(right | moment, False)[at]
                 kind = None if not known.any() else "number" if right[at[np.argmax(known)]] else "time"
             if kind == "time":
                 values, right = days, moment
         if learn and kind is not None:
             column.kind = kind
-            if kind == "number":
-                self._remember(name, column, comma, texts)
+            if kind == "number" and not _match(texts, NUMBER)[right].all():
+                self.rough.add(name)
+            if kind == "number" and column.comma is None and comma is not None:
+                column.comma = comma
+                what = "thousands separators" if comma == "thousands" else "decimal points"
+                self.tell(f"comma {name}", f"column {name!r}: commas are taken for {what}")
+        values = np.append(values, np.nan)[at]
         words = np.append(~right, False)[at]
-        return Cells(np.append(values, np.nan)[at], words, pc.if_else(pa.array(words), coded.dictionary_decode(), None))
-
-    def _remember(self, name: str, column: Column, comma: Comma | None, texts: pa.Array) -> None:
-        if pc.any(pc.match_substring_regex(texts, TRUTH)).as_py():
-            self.rough.add(name)
-        if comma is not None and column.comma is None:
-            column.comma = comma
-            what = "thousands separators" if comma == "thousands" else "decimal points"
-            self.tell(f"comma {name}", f"column {name!r}: commas are taken for {what}")
+        return Cells(
+            self._within(name, values) if kind == "number" else values, words, at == len(texts),
+            pc.if_else(pa.array(words), coded.dictionary_decode(), None),
+        )  # fmt: skip
 
     def _within(self, name: str, values: Vector) -> Vector:
         far = np.abs(values) > LARGEST
@@ -252,6 +254,7 @@ class Cells(NamedTuple):
 
     values: Vector  # (n,) numbers, or days of moments; NaN where a cell is neither
     words: Mask  # (n,) where a cell is a word
+    empty: Mask  # (n,) where there is nothing
     texts: pa.Array | None  # (n,) the words
 
 
@@ -288,15 +291,16 @@ def commas(texts: pa.Array) -> Comma | None:
 
 
 def _numbers(texts: pa.Array, comma: Comma | None) -> tuple[Vector, Mask]:
-    if comma is not None:
-        pattern, point = (THOUSANDS, "") if comma == "thousands" else (DECIMAL_COMMA, ".")
-        texts = pc.if_else(pc.match_substring_regex(texts, pattern), pc.replace_substring(texts, ",", point), texts)
-    truth = pc.match_substring_regex(texts, TRUTH)
-    if pc.any(truth).as_py():
-        texts = pc.if_else(truth, pc.if_else(pc.equal(pc.utf8_lower(texts), "true"), "1", "0"), texts)
     right = _match(texts, NUMBER)
-    values = _as_double(pc.if_else(pa.array(right), texts, None).cast(pa.float64())).copy()
-    return values, right
+    if not right.all():
+        if comma is not None:
+            pattern, point = (THOUSANDS, "") if comma == "thousands" else (DECIMAL_COMMA, ".")
+            texts = pc.if_else(pc.match_substring_regex(texts, pattern), pc.replace_substring(texts, ",", point), texts)
+        truth = pc.match_substring_regex(texts, TRUTH)
+        texts = pc.if_else(truth, pc.if_else(pc.equal(pc.utf8_lower(texts), "true"), "1", "0"), texts)
+        right = _match(texts, NUMBER)
+        texts = pc.if_else(pa.array(right), texts, None)
+    return _as_double(texts.cast(pa.float64())).copy(), right
 
 
 def times(array: pa.Array, date_format: str | None = None) -> tuple[Vector, str | None]:
@@ -436,7 +440,7 @@ def _texts(array: pa.Array) -> pa.Array:
             array = array.cast(pa.string())
         except pa.ArrowNotImplementedError:
             array = pa.array([None if cell is None else str(cell) for cell in array.to_pylist()], pa.string())
-    empty = pc.is_in(pc.utf8_trim_whitespace(array), value_set=_NULLS)
+    empty = pc.is_in(pc.utf8_lower(pc.utf8_trim_whitespace(array)), value_set=_NULLS)
     return pc.if_else(empty, None, array) if pc.any(empty).as_py() else array
 
 
@@ -446,7 +450,7 @@ def _digits(value: float | None) -> str | None:
     return repr(int(value)) if value.is_integer() and abs(value) < 2**63 else repr(value)
 
 
-_NULLS = pa.array(NULLS)
+_NULLS = pa.array(sorted({"+nan", *(word.lower() for word in NULLS)}))
 
 
 def _decoded(cell: bytes | None) -> str | None:

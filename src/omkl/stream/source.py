@@ -327,6 +327,7 @@ class _Watched(io.RawIOBase):
         return self._ahead[:n]
 
     def _read(self, n: int) -> bytes:
+        n = min(n, 64 * READ)  # a damaged file may ask for more than there can be
         if self._seekable:
             return self._file.read(n)
         return self._stop.read(self._file.fileno(), n)  # what is there now; a pipe must not wait for a full buffer
@@ -627,15 +628,13 @@ class _CsvParser:
         reading = self.reading
         wanted = [name for name in self.names if reading.wanted(name)]
         types = {name: pa.float64() if name in reading.numbers else pa.string() for name in wanted}
-        content = piece.content
+        content = self._as_utf8(piece)
         if b"\r" in content:  # to pyarrow a lone CR ends a row
             content = _LONE_CR.sub(b" ", content)
         try:
             table, bad = self._table(content, types)
-        except pa.ArrowInvalid:
-            # a cell that is no number or no text; read everything as bytes and let the columns sort it out
-            self._tell_encoding(piece)
-            table, bad = self._table(content, dict.fromkeys(wanted, pa.binary()))
+        except pa.ArrowInvalid:  # a cell that is no number; read everything as text and let the columns sort it out
+            table, bad = self._table(content, dict.fromkeys(wanted, pa.string()))
         columns = {name: _one(table[name]) for name in wanted}
         if bad:
             reading.skipped += len(bad)
@@ -648,16 +647,21 @@ class _CsvParser:
         rows = np.arange(1, piece.records + 1)
         return Batch(piece.before + np.delete(rows, [row.number - 1 for row in bad]), columns)
 
-    def _tell_encoding(self, piece: Piece) -> None:
+    def _as_utf8(self, piece: Piece) -> bytes:
+        content: bytes = piece.content
+        if content.isascii():
+            return content
         try:
-            piece.content.decode()
+            content.decode()
         except UnicodeDecodeError as error:
-            row = piece.first + piece.content.count(b"\n", 0, error.start) + 1
+            row = piece.first + content.count(b"\n", 0, error.start) + 1
             self.reading.tell(
                 "encoding",
-                f"row {row} of {piece.name}: byte {piece.content[error.start]:#x} is not UTF-8; such letters are lost "
+                f"row {row} of {piece.name}: byte {content[error.start]:#x} is not UTF-8; such letters are lost "
                 "(pass --encoding, latin-1 for instance)",
             )
+            content = content.decode(errors="replace").encode()
+        return content
 
     def _table(self, content: bytes, types: dict[str, Any]) -> tuple[pa.Table, list[Any]]:
         bad: list[Any] = []
@@ -706,7 +710,8 @@ class _JsonParser:
         """All records at once, or None if one of them is not as it should be."""
         if not _safe(piece.content):
             return None
-        schema = {name: pa.float64() for name in sorted(self.reading.numbers)} | dict.fromkeys(self.texts, pa.string())
+        schema = {name: pa.float64() for name in sorted(self.reading.numbers)}
+        schema |= {name: pa.string() for name in sorted(self.texts)}
         try:
             table = pa.json.read_json(
                 io.BytesIO(piece.content),
@@ -720,7 +725,8 @@ class _JsonParser:
         moments = {name for name in table.column_names if pa.types.is_timestamp(table.schema.field(name).type)}
         if moments:
             self.texts |= moments
-            return self._fast(piece)
+            again = self._fast(piece)
+            return None if again is None else {name: again[name] for name in table.column_names}
         return {name: _one(table[name]) for name in table.column_names}
 
     def _slow(self, piece: Piece) -> tuple[dict[str, pa.Array], Index]:
