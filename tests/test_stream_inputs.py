@@ -200,6 +200,9 @@ CASES = {
     "a number that is no number": Case(target([*"1234", "soon", *"678"]), "target 'y': 'soon' is not a number; such",
                                        7, ("--task", "regression")),
     "a target out of reach": Case(target([*"1234", "1e300", *"678"]), "1e+300 is no usable number; such rows are", 7),
+    "a target with thousands separators": Case(target(["7", '"1,234"', '"12,345.5"'] * 5),
+                                               "target 'y': commas are taken for thousands separators", 15),
+    "a target with decimal commas": Case("a;y\n" + "3;1,5\n4;-0,25\n" * 9, "commas are taken for decimal points", 18),
     "a label seen once": Case(target(["no"] * 20 + ["yes"] + ["no"] * 19), "'y' holds labels such as 'no'", 40),
     "only one label": Case(target(["no"] * 40), "target 'y' holds labels such as 'no': classification", 40),
     # delimiters and formats

@@ -301,7 +301,7 @@ class Run:
             if len(batch.rows):
                 said, answers = self.model.run(batch)
                 self.reading.numbers = self.model.encoder.plain_numbers()
-                if self.model.task == "regression":
+                if self.model.task == "regression" and self.model.comma is None:
                     self.reading.numbers.add(self.options.target)
                 if self.history is None:
                     self.history = History(self.model.task or "regression")
