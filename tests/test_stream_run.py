@@ -239,7 +239,7 @@ def test_a_full_disk_is_an_error_and_earlier_files_stay(tmp_path: Path, small_di
 def test_an_earlier_prediction_file_is_replaced_only_at_the_end(tmp_path: Path):
     data, out = tmp_path / "data.csv", tmp_path / "p.csv"
     out.write_text("precious\n")
-    data.write_bytes(table(300).encode()[:-1] + b'\n"unclosed' + b"\n" * (17 << 20))
+    data.write_bytes(table(300).encode() + b"1" * (17 << 20))
     assert invoke("run", data, "-t", "y", "--predictions", out, "--every", 100).exit_code == 2
     assert out.read_text() == "precious\n"
     data.write_text(table(300))

@@ -30,7 +30,7 @@ def facts(path: str) -> dict[str, Any]:
     if isinstance(model, StreamModel):
         columns = {
             name: {"kind": column.kind, "gaps": column.gaps}
-            | ({"categories": column.categories} if column.kind == "category" else {})
+            | ({"categories": column.categories} if column.categories else {})
             for name, column in model.encoder.columns.items()
         }
         out = {"kind": "omkl run", **out, "target": model.target, "task": model.task, "key": model.key,

@@ -17,7 +17,7 @@ from omkl.online import LARGEST_TARGET
 from omkl.persist import Arrays, Codec, demand
 from omkl.rounds.weights import normalised
 from omkl.settings import GraphSettings, Settings
-from omkl.stream.columns import Encoded, Encoder, Tell, labels, numbers
+from omkl.stream.columns import Comma, Encoded, Encoder, Tell, commas, labels, numbers
 from omkl.stream.source import Batch, DataError
 
 Task = Literal["regression", "classification"]
@@ -113,6 +113,7 @@ class StreamModel:
         self.key, self.pending = key, pending
         self.tell = tell
         self.encoder = Encoder(tell, date_format, categorical)
+        self.comma: Comma | None = None  # in targets
         self.core: Core | None = None
         self.waiting: dict[str, Waiting] = {}  # by key, oldest first
         self.learned = 0
@@ -215,10 +216,9 @@ class StreamModel:
             keys = [f"row {row}" if text is None else text for row, text in zip(batch.rows, texts, strict=True)]
         if target is None:
             target = pa.nulls(n, pa.string())
-        return Batch(batch.rows, columns), self._targets(target), keys
+        return Batch(batch.rows, columns), self._targets(target, learn), keys
 
-    def _targets(self, array: pa.Array) -> Any:
-        texts = None
+    def _targets(self, array: pa.Array, learn: bool) -> Any:
         if self.task is None:
             self.task = self._guess_task(array)
         if self.task == "classification":
@@ -228,7 +228,12 @@ class StreamModel:
             strange = None
         else:
             texts = pa.array(labels(array), pa.string())
-            values, strange = numbers(texts)
+            comma = self.comma or commas(texts)
+            values, strange = numbers(texts, comma)
+            if learn and self.comma is None and comma is not None:
+                self.comma = comma
+                what = "thousands separators" if comma == "thousands" else "decimal points"
+                self.tell("comma target", f"target {self.target!r}: commas are taken for {what}")
         if strange is not None:
             self.tell("strange target", f"target {self.target!r}: {strange!r} is not a number; such rows are predicted "
                       "and not learned (--task classification takes labels)")  # fmt: skip
@@ -247,7 +252,7 @@ class StreamModel:
         if not texts:
             self.tell("task", "there is no target yet: taken for regression (--task classification otherwise)")
             return "regression"
-        values, strange = numbers(pa.array(texts))
+        values, strange = numbers(pa.array(texts), commas(pa.array(texts)))
         if strange is not None or {text.lower() for text in texts} <= {"true", "false"}:
             self.tell("task", f"target {self.target!r} holds labels such as {texts[0]!r}: classification")
             return "classification"
@@ -408,8 +413,8 @@ def encode(model: StreamModel, arrays: Arrays) -> Any:
         waiting.append([key, persist.plain(waited.mean), waited.ends, waited.chances])
     return {
         "target": model.target, "task": model.task, "learner": model.learner, "seed": model.seed, "key": model.key,
-        "pending": model.pending, "learned": model.learned, "encoder": model.encoder.body(), "waiting": waiting,
-        "core": files.encode_core(model.core, arrays, compact=False),
+        "pending": model.pending, "comma": model.comma, "learned": model.learned, "waiting": waiting,
+        "encoder": model.encoder.body(), "core": files.encode_core(model.core, arrays, compact=False),
     }  # fmt: skip
 
 
@@ -420,6 +425,7 @@ def decode(body: Any, arrays: Arrays, tell: Tell = lambda about, news: None) -> 
     demand(model.task in (None, "regression", "classification"), "there is no such task")
     model.encoder = Encoder.from_body(body["encoder"], tell)
     model.core = files.decode_core(body["core"], arrays)
+    model.comma = body["comma"]
     model.learned = int(body["learned"])
     names = () if model.core is None else model.core.names
     demand(set(names) <= set(model.encoder.features), "columns and learner differ")

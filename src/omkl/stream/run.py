@@ -239,7 +239,7 @@ class Run:
         self.model.tell = self.model.encoder.tell = self.tell
         self.reading = Reading(
             options.format, options.delimiter, options.encoding, options.header, options.wants, self.tell,
-            stop=self.stop, skipped=self.progress.skipped,
+            stop=self.stop, skipped=self.progress.skipped, needed=(options.target, *filter(None, [options.key])),
         )  # fmt: skip
         self.writer: Writer | None = None
         self.source = Source(options.data, self.reading, min(options.every, PIECE_ROWS))
@@ -270,8 +270,9 @@ class Run:
                 self._open()
             try:
                 new = self._pieces(watch)
-                if self.source.records == 0 and not self.stop.asked:
-                    raise DataError(f"{', '.join(self.options.data)}: a header and no rows; nothing was learned")
+                if self.source.rows == 0 and not self.resumed and not self.stop.asked:
+                    why = "no row can be used" if self.source.records else "a header and no rows"
+                    raise DataError(f"{', '.join(self.options.data)}: {why}; nothing was learned")
                 self._finish(new)
             finally:
                 if self.writer is not None:
@@ -308,7 +309,7 @@ class Run:
                     self.history = History(self.model.task or "regression")
                 said, answers = self.model.learn(some, self.history)
                 self.reading.numbers = self.model.encoder.plain_numbers()
-                if self.model.task == "regression":
+                if self.model.task == "regression" and self.model.comma is None:
                     self.reading.numbers.add(self.options.target)
                 self.history.note(said, answers)
                 if self.writer is None:  # not before there is something to write, so that an error leaves no empty file
@@ -423,7 +424,7 @@ def predict(model: StreamModel, options: Options, say: Callable[[str], None]) ->
     stop = Stop()
     wanted = {*model.encoder.columns, model.target, model.key}
     reading = Reading(options.format, options.delimiter, options.encoding, options.header,
-                      lambda name: name in wanted, tell, stop=stop)  # fmt: skip
+                      lambda name: name in wanted, tell, stop=stop, needed=(*filter(None, [model.key]),))  # fmt: skip
     reading.numbers = model.encoder.plain_numbers()
     source = Source(options.data, reading, min(options.every, PIECE_ROWS))
     writer: Writer | None = None

@@ -1,0 +1,318 @@
+"""From columns to features: laws that hold for any cells, and what each kind of cell becomes."""
+
+import datetime
+import itertools
+import json
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import assume, example, given
+from hypothesis import strategies as st
+
+from omkl.stream import columns, source
+from omkl.stream.columns import Encoder, commas, numbers, own_feature, times
+from omkl.stream.source import Batch
+
+WORDS = st.sampled_from(["red", "green", "blue", " red ", "A7", '5"', "x=y", "0x1F", "12%", "über", "-"])
+DIGITS = st.sampled_from(["1", "2.5", "-3e4", " 7 ", "+0.5", "1e400", "inf", "NAN", "true", "False", "1e99", "007"])
+EMPTY = st.sampled_from([None, "", "NA", "?", " ", "null", "+nan"])
+DATES = st.sampled_from(["2024-05-01", "2024-05-01 12:00", "2024-05-01T12:00:00+02:00", "20240501T12", "1969-07-20"])
+TEXT = st.one_of(DIGITS, WORDS, EMPTY, DATES)
+
+
+def one_sort(cells: Any) -> Any:
+    return st.lists(cells, min_size=12, max_size=12)
+
+
+TABLES = st.fixed_dictionaries(
+    {"a": one_sort(TEXT), "b": one_sort(DIGITS | EMPTY), "c": one_sort(WORDS | EMPTY)},
+    optional={"d": one_sort(DATES | EMPTY), "a=red": one_sort(TEXT), "b missing": one_sort(DIGITS)},
+)
+
+
+def batch(table: dict[str, list[Any]], start: int = 0, stop: int | None = None) -> Batch:
+    arrays = {
+        name: cells[start:stop] if isinstance(cells, pa.Array) else pa.array(cells[start:stop], pa.string())
+        for name, cells in table.items()
+    }
+    return Batch(np.arange(start, start + len(next(iter(arrays.values())))) + 1, arrays)
+
+
+def quiet(about: str, news: str) -> None:
+    pass
+
+
+def encoded(encoder: Encoder, batches: list[Batch]) -> dict[str, tuple[int, list[float]]]:
+    """Of every feature, the row that brought it and its values from there on."""
+    arrived: dict[str, int] = {}
+    values: dict[str, list[float]] = {}
+    for part in batches:
+        out = encoder.encode(part)
+        for name, feature in out.features.items():
+            at = out.arrivals.get(name, 0)
+            if name in out.arrivals:
+                arrived[name] = int(part.rows[at])
+            values.setdefault(name, []).extend(feature[at:].tolist())
+    return {name: (row, [repr(value) for value in values[name]]) for name, row in arrived.items()}
+
+
+@given(TABLES, st.lists(st.integers(0, 12), max_size=5), st.sampled_from([(), ("a",)]))
+@example({"a": ["1", "red"] * 6, "b": ["", "1"] * 6, "c": ["red"] * 12}, [1], ())
+@example({"a": ["red"] * 5 + ["2024-05-01", "20240501T12"] * 3 + ["7"], "b": ["1"] * 12, "c": [""] * 12}, [6], ())
+def test_features_do_not_depend_on_how_rows_were_cut(table: dict[str, Any], cuts: list[int], forced: tuple[str, ...]):
+    whole, cut = Encoder(quiet, "%d/%m/%Y", forced), Encoder(quiet, "%d/%m/%Y", forced)
+    edges = [0, *sorted(cuts), 12]
+    parts = [batch(table, start, stop) for start, stop in itertools.pairwise(edges)]
+    assert encoded(whole, [batch(table)]) == encoded(cut, [part for part in parts if len(part.rows)])
+    assert whole.body() == cut.body()
+
+
+@given(TABLES, TABLES, st.booleans())
+def test_asking_leaves_the_encoder_as_it_was(seen: dict[str, Any], asked: dict[str, Any], any_seen: bool):
+    encoder = Encoder(quiet)
+    if any_seen:
+        encoder.encode(batch(seen))
+    before = json.dumps(encoder.body())
+    out = encoder.encode(batch(asked), learn=False)
+    assert json.dumps(encoder.body()) == before
+    assert set(out.features) == set(encoder.features)
+    assert not out.arrivals
+
+
+@given(TABLES, TABLES)
+def test_an_encoder_goes_on_from_its_file_as_if_it_had_not_been_there(first: dict[str, Any], second: dict[str, Any]):
+    encoder = Encoder(quiet, "%d/%m/%Y", ("c",))
+    encoder.encode(batch(first))
+    again = Encoder.from_body(json.loads(json.dumps(encoder.body())), quiet)
+    assert again.body() == encoder.body()
+    assert {name: repr(fill) for name, fill in again.features.items()} == {
+        name: repr(fill) for name, fill in encoder.features.items()
+    }
+    assert encoded(again, [batch(second)]) == encoded(encoder, [batch(second)])
+
+
+@given(st.lists(st.none() | st.floats() | st.integers(-1000, 1000).map(float), min_size=3, max_size=20))
+def test_numbers_mean_the_same_as_text_and_as_numbers(values: list[float | None]):
+    typed = {"x": pa.array(values, pa.float64())}
+    text = {"x": [None if value is None else repr(value) for value in values]}
+    assert encoded(Encoder(quiet), [batch(typed)]) == encoded(Encoder(quiet), [batch(text)])
+
+
+@given(st.lists(st.none() | st.datetimes(min_value=datetime.datetime(1678, 1, 1)), min_size=1, max_size=20))
+def test_moments_mean_the_same_as_text_and_as_moments(moments: list[datetime.datetime | None]):
+    typed = {"t": pa.array(moments, pa.timestamp("us"))}
+    text = {"t": [None if moment is None else str(moment) for moment in moments]}
+    assert encoded(Encoder(quiet), [batch(typed)]) == encoded(Encoder(quiet), [batch(text)])
+
+
+# Cells against Python's own reading of them
+
+NUMERIC = st.text("0123456789.eE+-_ infatyNx", max_size=8) | st.floats().map(repr) | st.integers().map(str)
+
+
+@given(NUMERIC)
+@example("1e400")
+@example("+.5e-3")
+@example("1_000")
+@example("-Infinity")
+@example("\N{ARABIC-INDIC DIGIT ONE}")
+def test_a_text_is_a_number_where_python_says_so(text: str):
+    values, strange = numbers(pa.array([text]))
+    try:
+        expected = float(text)
+    except ValueError:
+        assert strange is not None
+        return
+    if "_" in text or not text.isascii() or "n" in text.lower().replace("inf", "").replace("init", ""):
+        # which no program writes into a table, or what stands for an empty cell
+        assert strange is not None
+    else:
+        assert strange is None
+        assert repr(float(values[0])) == repr(expected)
+
+
+@given(st.lists(NUMERIC.filter(lambda text: text.strip()), min_size=1, max_size=10))
+def test_the_reader_and_the_encoder_parse_the_same_numbers(texts: list[str]):
+    content = ("x,y\n" + "".join(f"{text},1\n" for text in texts)).encode()
+    parser = source._CsvParser(source.Reading(numbers={"x", "y"}), "", b"x,y\n", "csv")
+    fast = parser.parse(source.Piece("", len(texts), 0, 0, content[4:], parser.parse)).columns["x"]
+    slow = {"x": texts}
+    assert encoded(known_numbers(), [batch({"x": fast})]) == encoded(known_numbers(), [batch(slow)])
+
+
+def known_numbers() -> Encoder:
+    encoder = Encoder(quiet)
+    encoder.encode(batch({"x": ["1"]}))
+    return encoder
+
+
+MOMENTS = st.datetimes(min_value=datetime.datetime(1, 1, 2), timezones=st.none() | st.just(datetime.UTC)).map(
+    lambda moment: moment.isoformat()
+) | st.text("0123456789-:T W+Z.", max_size=20)
+
+
+@given(MOMENTS)
+@example("2024-05-01 12:00")
+@example("2024-05-01T12:00:00.123456789")
+@example("2024-W18-3")
+@example("0001-01-01T00:00:00+23:59")
+@example("20240501")
+def test_a_text_is_a_moment_where_python_says_so(text: str):
+    assume(text.strip())
+    days, strange = times(pa.array([text]))
+    try:
+        moment = datetime.datetime.fromisoformat(text.strip())
+    except ValueError:
+        assert strange is not None
+        return
+    if text.strip().isdigit():  # a number, as far as anyone can tell
+        assert strange is not None
+        return
+    assert strange is None
+    moment = moment if moment.tzinfo else moment.replace(tzinfo=datetime.UTC)
+    microseconds = (moment - datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)) // datetime.timedelta(microseconds=1)
+    assert days[0] == float(microseconds) / 86_400_000_000
+
+
+@given(st.lists(st.integers(-(10**12), 10**12), min_size=1))
+def test_thousands_separators_are_seen_and_left_out(values: list[int]):
+    texts = pa.array([f"{value:,}" for value in values])
+    comma = commas(texts)
+    assert comma == ("thousands" if any(abs(value) >= 1000 for value in values) else None)
+    assert numbers(texts, comma)[0].tolist() == values
+
+
+@given(st.lists(st.decimals(-1000, 1000, places=2), min_size=1))
+def test_decimal_commas_are_seen(values: list[Any]):
+    texts = pa.array([f"{value}".replace(".", ",") for value in values])
+    assert commas(texts) == "decimal"
+    assert numbers(texts, "decimal")[0].tolist() == [float(value) for value in values]
+
+
+@given(st.text(max_size=12), st.text(max_size=12), st.text(max_size=5))
+@example("a", "a=b", "b")
+@example("a", "a missing", "")
+@example("'a", "a", "")
+@example("t", "t:day sin", "")
+def test_two_columns_never_share_a_feature(one: str, other: str, word: str):
+    assume(one != other)
+
+    def features(name: str) -> set[str]:
+        own = own_feature(name)
+        return {own, f"{own}={word}", f"{own} missing", f"{own} other", *(f"{own}:{part}" for part in columns.PARTS)}
+
+    assert not features(one) & features(other)
+
+
+# What each kind of cell becomes, and what people are told
+
+
+def told(table: dict[str, Any], **options: Any) -> tuple[Encoder, list[str]]:
+    news: dict[str, str] = {}
+    encoder = Encoder(news.setdefault, **options)
+    encoder.encode(batch(table))
+    return encoder, list(news.values())
+
+
+@pytest.mark.parametrize(
+    ("cells", "features", "news"),
+    [
+        (["1", "2"], ["x"], []),
+        (["true", "false"], ["x"], []),
+        (["red", "blue", "red"], ["x=blue", "x=red"], []),
+        (["1", "", "2"], ["x", "x missing"], ["column 'x' has empty cells; the mean so far stands for them"]),
+        (["", "1", "2"], ["x"], []),
+        (["", "?", None], [], []),
+        (["1", "two"], ["x", "x=two"], [
+            "column 'x' holds numbers and words such as 'two'; each word is a feature of its own"]),
+        (["-", "1"], ["x", "x=-"], [
+            "column 'x' holds numbers and words such as '-'; each word is a feature of its own"]),
+        (["1,200", "7"], ["x"], ["column 'x': commas are taken for thousands separators"]),
+        (["1,200", "0,5"], ["x"], ["column 'x': commas are taken for decimal points"]),
+        (["1", "1e200"], ["x", "x missing"], [
+            "column 'x': 1e+200 is no usable number; such cells count as missing",
+            "column 'x' has empty cells; the mean so far stands for them"]),
+        (["12%", "5%"], ["x=12%", "x=5%"], [
+            "column 'x': '12%' is taken for a word, not for a number or a moment (--date-format says how dates are "
+            "written)"]),
+        (["2024-05-01", "soon"], ["x", *(f"x:{part}" for part in columns.PARTS), "x=soon"], [
+            "column 'x' holds moments and words such as 'soon'; each word is a feature of its own"]),
+        ([f"w{k}" for k in range(40)], ["x other", *(f"x=w{k}" for k in range(32))], [
+            "column 'x' has more than 32 categories; the later ones share one feature"]),
+    ],
+    ids=lambda value: None if isinstance(value, list) and len(value) > 2 else str(value)[:30],
+)  # fmt: skip
+def test_cells_become_these_features_with_these_notices(cells: list[Any], features: list[str], news: list[str]):
+    encoder, said = told({"x": cells})
+    assert sorted(encoder.features) == sorted(features)
+    assert said == news
+
+
+def test_a_date_in_another_format_needs_the_format():
+    cells = ["01/05/2024", "02/05/2024"]
+    encoder, news = told({"x": cells})
+    assert "x=01/05/2024" in encoder.features
+    assert "--date-format" in news[0]
+    encoder, news = told({"x": cells}, date_format="%d/%m/%Y")
+    assert sorted(encoder.features) == ["x", *sorted(f"x:{part}" for part in columns.PARTS)]
+    assert news == []
+    encoder, news = told({"x": cells}, date_format="%Y.%m.%d")
+    assert news == [
+        "column 'x': '01/05/2024' is taken for a word, not for a number or a moment (it is no date like '%Y.%m.%d')"
+    ]
+
+
+@pytest.mark.parametrize(
+    "array",
+    [
+        pa.array([[1], [2]]), pa.array([{"a": 1}, {"a": 2}]), pa.array([b"ab", b"cd"], pa.large_binary()),
+        pa.array([b"ab", b"cd"], pa.binary(2)), pa.array([(1, 2, 3)] * 2, pa.month_day_nano_interval()),
+    ],
+    ids=lambda array: str(array.type),
+)  # fmt: skip
+def test_columns_of_things_that_are_no_cells_are_left_out(array: pa.Array):
+    encoder, news = told({"x": array, "y": ["1", "2"]})
+    assert list(encoder.features) == ["y"]
+    assert news == [f"column 'x' holds {array.type}, which is not used; flatten it first"]
+    later = encoder.encode(batch({"y": array}))  # and a known column that turns into such is empty
+    assert np.isnan(later.features["y"]).all()
+
+
+@pytest.mark.parametrize(
+    "array",
+    [
+        pa.array([1, 2], pa.uint8()), pa.array([1, 2], pa.float16()), pa.array([1, 2], pa.decimal128(5, 2)),
+        pa.array([1, 2]).dictionary_encode(), pa.array([1, 2], pa.duration("s")), pa.array([1, 2], pa.time32("s")),
+        pa.array([1, 2], pa.time64("us")), pa.array(["1", "2"], pa.large_string()),
+        pa.array(["1", "2"], pa.string_view()), pa.array(["1", "2"]).dictionary_encode(), pa.array([b"1", b"2"]),
+    ],
+    ids=lambda array: str(array.type).replace(" ", ""),
+)  # fmt: skip
+def test_numbers_of_every_type_are_numbers(array: pa.Array):
+    encoder, news = told({"x": array})
+    assert (list(encoder.features), news) == (["x"], [])
+    assert encoder.encode(batch({"x": array})).features["x"].tolist() == [1.0, 2.0]
+
+
+@pytest.mark.parametrize(
+    "array",
+    [
+        pa.array([1, 2], pa.date32()), pa.array([86_400_000, 2 * 86_400_000], pa.date64()),
+        pa.array([1, 2], pa.date32()).dictionary_encode(), pa.array([86_400, 2 * 86_400], pa.timestamp("s")),
+        pa.array([86_400, 2 * 86_400], pa.timestamp("s", "Europe/Berlin")),
+        pa.array([86_400 * 10**9, 2 * 86_400 * 10**9], pa.timestamp("ns")),
+    ],
+    ids=lambda array: str(array.type).replace(" ", ""),
+)  # fmt: skip
+def test_moments_of_every_type_are_days(array: pa.Array):
+    encoder, _ = told({"x": array})
+    assert encoder.encode(batch({"x": array})).features["x"].tolist() == [1.0, 2.0]
+
+
+def test_no_more_features_than_can_be_held(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(columns, "MOST_FEATURES", 3)
+    encoder, news = told({name: ["1"] for name in "abcde"})
+    assert list(encoder.features) == ["a", "b", "c"]
+    assert news == ["there are more than 3 features; 'd' is not used"]
