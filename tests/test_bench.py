@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from browser import assert_quiet, browser_needed, drawn_in, open_page
 from rich.console import Console
-from test_report import CHROMIUM, DRIVER, browser_needed
 from typer.testing import CliRunner
 
 from omkl import engine
@@ -109,26 +109,15 @@ def test_the_command_writes_what_it_is_asked_for(quick: Any, monkeypatch: pytest
 
 @pytest.mark.slow
 @browser_needed
-def test_the_page_draws_all_its_charts_without_a_word_from_the_browser(quick: Any, tmp_path: Path):
-    from selenium import webdriver
-    from selenium.webdriver.common.by import By
-
+def test_the_page_draws_all_its_charts_without_a_word_from_the_browser(browser: Any, quick: Any, tmp_path: Path):
     path = tmp_path / "bench.html"
     path.write_text(web.page(quick[0]), encoding="utf-8")
-    options = webdriver.ChromeOptions()
-    options.binary_location = CHROMIUM
-    for word in ("--headless=new", "--no-sandbox", "--disable-gpu", "--window-size=1200,900"):
-        options.add_argument(word)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    browser = webdriver.Chrome(options=options, service=webdriver.ChromeService(DRIVER))
-    try:
-        browser.get(path.as_uri())
-        figures = browser.find_elements(By.CSS_SELECTOR, "figure.chart")
-        assert len(figures) >= 8
-        assert all(figure.find_elements(By.CSS_SELECTOR, ".main-svg") for figure in figures)
-        assert [entry for entry in browser.get_log("browser") if entry["level"] == "SEVERE"] == []
-    finally:
-        browser.quit()
+    open_page(browser, path)
+    charts = browser.find_elements("css selector", "figure.chart")
+    assert len(charts) >= 8
+    for k in range(len(charts)):
+        drawn_in(browser, str(k))
+    assert_quiet(browser)
 
 
 def test_the_committed_page_is_made_from_the_committed_results():

@@ -274,47 +274,50 @@ def test_ctrl_c_ends_with_everything_in_order_and_the_run_goes_on_later(tmp_path
         assert (tmp_path / "out" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
 
 
-def live(*words: str) -> subprocess.Popen[str]:
+def live(*words: str) -> subprocess.Popen[bytes]:
     return subprocess.Popen([*OMKL, "run", "-", "--predictions", "-", "--every", "1", *words], stdin=subprocess.PIPE,
-                            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, bufsize=1)  # fmt: skip
+                            stdout=subprocess.PIPE, stderr=subprocess.PIPE, bufsize=0)  # fmt: skip
 
 
-def said(process: subprocess.Popen[str]) -> str:
+def said(process: subprocess.Popen[bytes]) -> str:
+    """The next line, which must come while nothing more is sent."""
     assert process.stdout is not None
-    ready, _, _ = select.select([process.stdout], [], [], 30)
-    assert ready, "no prediction came"
-    return process.stdout.readline().rstrip("\n")
+    line = b""
+    while not line.endswith(b"\n"):
+        ready, _, _ = select.select([process.stdout], [], [], 60)
+        assert ready, "no prediction came"
+        line += process.stdout.read(1)
+    return line.decode().rstrip("\n")
 
 
 def test_each_row_of_a_pipe_is_answered_before_the_next_is_sent():
     process = live("-t", "y", "-q")
     assert process.stdin is not None
-    process.stdin.write("a,b,y\n")
+    process.stdin.write(b"a,b,y\n")
     header = None
     for k in range(20):
-        process.stdin.write(f"{k},{k * k},{3 * k}\n")
+        process.stdin.write(f"{k},{k * k},{3 * k}\n".encode())
         header = header or said(process)
         row = said(process).split(",")
         assert (row[0], float(row[-1])) == (str(k + 1), 3 * k)
-    process.stdin.write("20,400")  # half a row is none
-    process.stdin.flush()
+    process.stdin.write(b"20,400")  # half a row is none
     time.sleep(0.2)
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=30)
     assert process.returncode == 130
-    assert "stopped after 20 rows" in err
+    assert b"stopped after 20 rows" in err
 
 
 def test_targets_that_come_later_by_key_are_learned_and_scored():
     process = live("-t", "y", "--key", "id", "--json", "--predictions", "/dev/stderr")
     lines = ["id,a,y"]
-    for k in range(60):
+    for k in range(300):
         lines.append(f"r{k},{k % 7},")
         if k >= 5:
             lines.append(f"r{k - 5},,{2 * ((k - 5) % 7) + 1}")
-    out, _ = process.communicate("\n".join(lines) + "\n", timeout=60)
+    out, _ = process.communicate(("\n".join(lines) + "\n").encode(), timeout=120)
     summary = json.loads(out)
-    assert (summary["rows"], summary["learned"], summary["scored"], summary["waiting"]) == (115, 55, 55, 5)
+    assert (summary["rows"], summary["learned"], summary["scored"], summary["waiting"]) == (595, 295, 295, 5)
     assert summary["features"] == 1  # the empty cells of a row that only answers are no gaps
     assert summary["rmse"] < 0.5 * summary["baseline_rmse"]
 
@@ -415,6 +418,70 @@ def test_inspect_shows_columns_weights_and_graph(tmp_path: Path):
     assert all(word in shown for word in ("colour (category: red", "dominating set", "█"))
 
 
+# A model for each key
+
+
+def meters(rows: int) -> list[str]:
+    rng = np.random.default_rng(3)
+    lines = ["meter,hour,temp,load"]
+    for k in range(rows):
+        meter, temp = int(rng.integers(5)), rng.normal(10, 5)
+        load = "" if k % 50 == 3 else f"{10 * meter + k % 24 + temp:.3f}"
+        lines.append(f"m{meter},{k % 24},{temp:.2f},{load}")
+    return lines
+
+
+@pytest.mark.parametrize("learner", ["sfg-mkl", "graph-mkl"])
+def test_by_gives_each_key_the_model_it_would_have_alone(tmp_path: Path, learner: str):
+    from omkl import GraphMKLRegressor, SFGMKLRegressor
+    from omkl.fleet import Fleet
+
+    data = tmp_path / "data.csv"
+    data.write_text("\n".join(meters(900)) + "\n")
+    result = invoke("run", data, "-t", "load", "--by", "meter", "--learner", learner, "--every", 100, "--predictions",
+                    tmp_path / "p.csv")  # fmt: skip
+    assert result.exit_code == 0, result.stderr
+    said = pyarrow.csv.read_csv(tmp_path / "p.csv").to_pandas()
+    rows = pyarrow.csv.read_csv(data).to_pandas()
+    fleet = Fleet({"sfg-mkl": SFGMKLRegressor, "graph-mkl": GraphMKLRegressor}[learner](), seed=0)
+    mine = rows[(rows.meter == "m2") & rows.load.notna()]
+    alone = fleet.fresh("m2", 2).predict_then_learn(mine[["hour", "temp"]].to_numpy(float), mine.load.to_numpy())
+    np.testing.assert_array_equal(said.loc[mine.index, "prediction"], alone)
+    assert said.loc[rows.load.isna(), "prediction"].notna().all()
+
+
+@pytest.mark.parametrize("task", ["regression", "classification"])
+def test_a_fleet_s_run_goes_on_where_it_stopped(tmp_path: Path, task: str):
+    lines = meters(800)
+    if task == "classification":
+        lines = [lines[0]] + [
+            line if line.endswith(",") else line[: line.rindex(",")] + "," + "abc"[k % 3]
+            for k, line in enumerate(lines[1:])
+        ]
+    data = tmp_path / "data.csv"
+    for folder, cuts in (("whole", [len(lines)]), ("parts", [301, 500, len(lines)])):
+        for stop in cuts:
+            data.write_text("\n".join(lines[:stop]) + "\n")
+            words = ["run", data, "-t", "load", "--task", task, "--by", "meter", "--learner", "sfg-mkl", "--every", 100]
+            result = invoke(*words, *outputs(tmp_path / folder))
+            assert result.exit_code == 0, result.stderr
+    for name in ("p.csv", "m.omkl"):
+        assert (tmp_path / "whole" / name).read_bytes() == (tmp_path / "parts" / name).read_bytes()
+    facts = json.loads(invoke("inspect", tmp_path / "whole" / "m.omkl", "--json").stdout)
+    assert (facts["by"], facts["keys"]) == ("meter", 5)
+    assert len(invoke("predict", tmp_path / "whole" / "m.omkl", data).stdout.splitlines()) == 801
+
+
+def test_rows_of_nobody_are_left_out_and_by_needs_its_column(tmp_path: Path):
+    data = tmp_path / "data.csv"
+    data.write_text("meter,a,y\nm1,1,2\n,2,3\nm2,3,4\n")
+    result = invoke("run", data, "-t", "y", "--by", "meter", "--predictions", "-")
+    assert "row 2: 'meter' is empty; such rows are left out" in result.stderr
+    assert len(result.stdout.splitlines()) == 3
+    assert "no column 'sensor'" in invoke("run", data, "-t", "y", "--by", "sensor").stderr
+    assert "do not go together" in invoke("run", data, "-t", "y", "--by", "meter", "--key", "a").stderr
+
+
 # What people and machines see
 
 
@@ -441,7 +508,8 @@ def test_the_help_of_run_is_this():
     options = re.findall(r"--[a-z][a-z-]+", out.partition("Options:")[2])
     assert list(dict.fromkeys(options)) == [
         "--target", "--task", "--learner", "--features", "--drop", "--categorical", "--date-format", "--predictions",
-        "--model", "--checkpoint", "--every", "--report", "--key", "--pending", "--seed", "--format", "--delimiter",
+        "--model", "--checkpoint", "--every", "--report", "--key", "--pending", "--by", "--seed", "--format",
+        "--delimiter",
         "--encoding", "--no-header", "--quiet", "--json", "--help",
     ]  # fmt: skip
     assert "tail -f log.jsonl | omkl run - -t seconds --every 1 --predictions -" in out

@@ -187,6 +187,22 @@ def _unpack(data: bytes, where: str) -> Any:
         raise ModelFileError(f"{where}: inconsistent content ({type(error).__name__}: {error})") from error
 
 
+def encode_part(model: Any, arrays: Arrays, prefix: str) -> Any:
+    """A model within the file of another, its arrays among the others under `prefix`."""
+    kind = next(kind for kind, codec in _CODECS.items() if isinstance(model, codec.classes))
+    body, mine = _CODECS[kind].encode(model, False)
+    arrays |= {prefix + name: array for name, array in mine.items()}
+    return {"kind": kind, "body": body}
+
+
+def decode_part(part: Any, arrays: Arrays, prefix: str) -> Any:
+    kind = part["kind"]
+    if kind not in _CODECS and kind in _HOMES:
+        importlib.import_module(_HOMES[kind])
+    mine = {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
+    return _CODECS[kind].decode(part["body"], mine)
+
+
 def _arrays(listing: Any, content: memoryview) -> Arrays:
     arrays: Arrays = {}
     start = 0

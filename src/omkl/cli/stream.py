@@ -54,6 +54,9 @@ Key = Annotated[
     str | None, typer.Option(metavar="COLUMN", help="A target that comes later finds its row by this column.")
 ]
 Pending = Annotated[int, typer.Option(min=1, metavar="N", help="Rows kept waiting for their target.")]
+By = Annotated[
+    str | None, typer.Option(metavar="COLUMN", help="A model for each value of this column: sensors, users, meters.")
+]
 SeedOf = Annotated[int, typer.Option(min=0, metavar="N", help="Of random features and draws.")]
 
 
@@ -130,6 +133,7 @@ def run(
     report: Report = None,
     key: Key = None,
     pending: Pending = 10_000,
+    by: By = None,
     seed: SeedOf = 0,
     format: Format = None,
     delimiter: Delimiter = None,
@@ -148,6 +152,7 @@ def run(
       omkl run data.csv --target price
       omkl run data.csv -t price --predictions out.csv --model price.omkl --report price.html
       omkl run day1.csv.gz day2.csv.gz -t load --checkpoint load.ckpt --every 100000
+      omkl run meters.parquet -t load --by meter --learner sfg-mkl --model meters.omkl
       tail -f log.jsonl | omkl run - -t seconds --every 1 --predictions -
     """
     with plainly():
@@ -156,8 +161,8 @@ def run(
         options = options_of(
             data, target=target, task=task, learner=learner, features=features, drop=drop, categorical=categorical,
             date_format=date_format, predictions=predictions, model=model, checkpoint=checkpoint, every=every,
-            report=report, key=key, pending=pending, seed=seed, format=format, delimiter=delimiter, encoding=encoding,
-            header=not no_header,
+            report=report, key=key, pending=pending, by=by, seed=seed, format=format, delimiter=delimiter,
+            encoding=encoding, header=not no_header,
         )  # fmt: skip
         conclude(Run(options, lambda news: None), quiet, json)
 
@@ -190,8 +195,9 @@ def learn(
 
         start = stream_model(model)
         options = options_of(
-            data, target=start.target, learner=start.learner, key=start.key, pending=start.pending, seed=start.seed,
-            predictions=predictions, model=out or model, checkpoint=checkpoint, every=every, report=report,
+            data, target=start.target, learner=start.learner, key=start.key, pending=start.pending, by=start.by,
+            seed=start.seed, predictions=predictions, model=out or model, checkpoint=checkpoint, every=every,
+            report=report,
             format=format, delimiter=delimiter, encoding=encoding, header=not no_header,
         )  # fmt: skip
         conclude(Run(options, lambda news: None, start), quiet, json)

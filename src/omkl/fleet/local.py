@@ -113,20 +113,24 @@ class Fleet:
             raise ValueError("nothing has been learned yet: what the features are is known from the first batch on")
         return self._predict(keys, numbers(table, self._features(table, features, (key,)), keys))
 
-    def learn_rows(self, keys: Iterable[Key], X: ArrayLike, y: ArrayLike) -> NDArray[Any]:
-        """As `learn_many`, from arrays: a key, a row of features and a target for each."""
+    def learn_rows(self, keys: Iterable[Key], X: ArrayLike, y: ArrayLike, *, gaps: bool = False) -> NDArray[Any]:
+        """As `learn_many`, from arrays: a key, a row of features and a target for each.
+
+        With `gaps` NaN among the features stands for a value that is missing, and counts as the mean of those
+        that the key has had; the learner must scale its inputs, as it does unless told otherwise.
+        """
         keys = plain(keys)
         X = rows_of(X, len(keys))
         target = np.asarray(y) if self.classes is not None else numeric(y, keys)
         if target.shape != (len(keys),):
             raise ValueError(f"y must have one value for each of the {len(keys)} rows, got shape {target.shape}")
         with self._lock:
-            return self._learn(keys, X, target, None)
+            return self._learn(keys, X, target, None, gaps)
 
-    def predict_rows(self, keys: Iterable[Key], X: ArrayLike) -> NDArray[Any]:
+    def predict_rows(self, keys: Iterable[Key], X: ArrayLike, *, gaps: bool = False) -> NDArray[Any]:
         """As `predict_many`, from arrays."""
         keys = plain(keys)
-        return self._predict(keys, rows_of(X, len(keys)))
+        return self._predict(keys, rows_of(X, len(keys)), gaps)
 
     # Looking
 
@@ -190,9 +194,11 @@ class Fleet:
 
     # How a batch is learned
 
-    def _learn(self, keys: list[Any], X: Matrix, y: NDArray[Any], names: list[str] | None) -> NDArray[Any]:
+    def _learn(
+        self, keys: list[Any], X: Matrix, y: NDArray[Any], names: list[str] | None, gaps: bool = False
+    ) -> NDArray[Any]:
         checked_keys(keys)
-        self._check(keys, X, names)
+        self._check(keys, X, names, gaps)
         if self.classes is not None:
             check_labels(y, self.classes, keys)
         if not keys:
@@ -200,7 +206,11 @@ class Fleet:
         before = self._mould, self._keep
         if self._mould is None:
             self._open(Mould.make(self.learner, self.seed, X.shape[1], names, self.classes))
-        largest = max(X.max(initial=0.0), -X.min(initial=0.0), 0.0 if self.classes is not None else np.abs(y).max())
+        largest = max(
+            np.fmax.reduce(X, None, initial=0.0),
+            -np.fmin.reduce(X, None, initial=0.0),
+            0.0 if self.classes is not None else np.abs(y).max(),
+        )
         self._wild = self._wild or bool(largest > TAME)
         new = [key for key in dict.fromkeys(keys) if key not in self._index]
         for key in new:
@@ -226,12 +236,12 @@ class Fleet:
             f"{cure}; {after}"
         ) from failure.error
 
-    def _predict(self, keys: list[Any], X: Matrix) -> NDArray[Any]:
+    def _predict(self, keys: list[Any], X: Matrix, gaps: bool = False) -> NDArray[Any]:
         checked_keys(keys)
         with self._lock:
             if self._mould is None:
                 raise ValueError("nothing has been learned yet: what the features are is known from the first batch on")
-            self._check(keys, X, None)
+            self._check(keys, X, None, gaps)
             out = self._room(len(keys))
             if keys:
                 get = self._index.get
@@ -279,11 +289,13 @@ class Fleet:
             raise ValueError(f"features must be columns beside {' and '.join(others)}, at least one, got {features}")
         return list(features)
 
-    def _check(self, keys: list[Key], X: Matrix, names: list[str] | None) -> None:
+    def _check(self, keys: list[Key], X: Matrix, names: list[str] | None, gaps: bool) -> None:
         d = X.shape[1] if self._mould is None else self._mould.model.n_features_in_
         if X.shape[1] != d or d == 0:
             raise ValueError(f"X must have {d or 'some'} columns, one for each feature, got {X.shape[1]}; {UNCHANGED}")
-        if (bad := first_not_finite(X)) >= 0:
+        if gaps and getattr(self.learner, "scale", "online") != "online":
+            raise ValueError("gaps need a learner that scales its inputs: scale='online'")
+        if (bad := first_not_finite(np.nan_to_num(X, nan=0.0, posinf=np.inf, neginf=-np.inf) if gaps else X)) >= 0:
             row, k = divmod(bad, d)
             known = names or getattr(getattr(self._mould, "model", None), "feature_names_in_", None)
             name = f"{known[k]!r}" if known is not None else f"column {k}"

@@ -115,7 +115,7 @@ def show(outcome: Outcome, files: dict[str, str | None], console: Console) -> No
     table.add_column()
     table.add_row("target", escape(f"{s['target']} ({s['task']}, {s['learner']}, {s['features']} features)"))
     counts = [f"{s['rows']:,} read", f"{s['learned']:,} learned"]
-    counts += [f"{s[name]:,} {name}" for name in ("skipped", "waiting") if s[name]]
+    counts += [f"{s[name]:,} {name}" for name in ("skipped", "waiting", "keys") if s.get(name)]
     table.add_row("rows", ", ".join(counts))
     table.add_row("error", error_line(s))
     if "mae" in s:

@@ -15,7 +15,7 @@ SNAPSHOTS = 128
 FIRST_STEP = 16  # rows between the first snapshots
 MOST_LABELS = 24  # with counts of their own in the confusion table; the others share a place
 CONFIDENCES = 10  # stretches of [0, 1] in which a label's chance is held against how often it was right
-JUMP = 2.0  # a stretch with so many times the error of those before it counts as a moment of change
+JUMP, BEFORE, AFTER = 2.0, 16, 4  # so many stretches, each with twice the error of those before, tell a change
 
 
 class Thinned:
@@ -214,24 +214,21 @@ class History:
             if judged:
                 out["coverage"] = inside / judged
         else:
-            out |= {"accuracy": 1 - loss / rows, "log_loss": log_loss / rows, "baseline_accuracy": 1 - baseline / rows}
+            out["accuracy"] = 1 - loss / rows
+            if log_loss:  # a fleet tells no chances
+                out["log_loss"] = log_loss / rows
+            out["baseline_accuracy"] = 1 - baseline / rows
         return {name: value if isinstance(value, int) else float(value) for name, value in out.items()}
 
     def moments_of_change(self) -> list[int]:
         """Rows about which the stream seems to have changed."""
-        if self.changes or len(self.bins) < 16:
-            return self.changes
         mean = self.bins[:, 1] / np.maximum(self.bins[:, 0], 1)
         found: list[int] = []
-        for k in range(8, len(mean)):
-            before = mean[max(0, k - 8) : k]
-            if (
-                mean[k] > JUMP * max(before.mean(), 1e-300)
-                and mean[k] > before.max()
-                and (not found or k - found[-1] > 8)
-            ):
+        for k in range(BEFORE, len(mean) - AFTER + 1):
+            risen = mean[k : k + AFTER].min() > JUMP * max(mean[k - BEFORE : k].mean(), 1e-300)
+            if risen and (not found or k - found[-1] > BEFORE):
                 found.append(k)
-        return [int(self.ends[k - 1]) + 1 for k in found]
+        return self.changes or [int(self.ends[k - 1]) + 1 for k in found]
 
     # Files
 

@@ -36,6 +36,13 @@ def facts(path: str) -> dict[str, Any]:
         out = {"kind": "omkl run", **out, "target": model.target, "task": model.task, "key": model.key,
                "waiting": len(model.waiting), "columns": columns}  # fmt: skip
         core: Any = model.core
+        if model.fleet is not None:
+            first = next(iter(model.fleet))
+            core = model.fleet[first].core_
+            out |= {"by": model.by, "keys": len(model.fleet), "bytes_per_key": model.fleet.nbytes // len(model.fleet),
+                    "learner": model.learner, "rows": model.learned, "seed": model.seed, "features": model.names,
+                    "of_key": first}  # fmt: skip
+            return out | _kernels_of(core.online, core)
     elif isinstance(model, Online):
         out |= {"kind": "Online", "learner": model.learner, "rows": model.t, "evaluations": model.evaluations}
         return out | _kernels_of(model, None)
@@ -82,7 +89,21 @@ def show(found: dict[str, Any], console: Console) -> None:
     table = Table(show_header=False, box=None, pad_edge=False)
     table.add_column(style="dim")
     table.add_column(overflow="fold")
-    for name in ("file", "kind", "learner", "target", "task", "key", "records", "finished", "rows", "waiting", "seed"):
+    for name in (
+        "file",
+        "kind",
+        "learner",
+        "target",
+        "task",
+        "by",
+        "keys",
+        "key",
+        "records",
+        "finished",
+        "rows",
+        "waiting",
+        "seed",
+    ):
         if found.get(name) is not None:
             value = f"{found[name]:,}" if type(found[name]) is int and name != "seed" else found[name]
             table.add_row("rows learned" if name == "rows" else name, escape(str(value)))
@@ -100,7 +121,13 @@ def show(found: dict[str, Any], console: Console) -> None:
     if kernels:
         top = max(kernel["weight"] for kernel in kernels) or 1.0
         graph = found.get("graph")
-        bars = Table(box=None, pad_edge=False, title="kernels", title_justify="left", title_style="bold")
+        bars = Table(
+            box=None,
+            pad_edge=False,
+            title=f"kernels of {found['of_key']!r}" if "of_key" in found else "kernels",
+            title_justify="left",
+            title_style="bold",
+        )
         bars.add_column("", justify="right", style="dim")
         bars.add_column("kernel")
         bars.add_column("weight", justify="right")

@@ -1,7 +1,7 @@
 """A learner together with the columns it learns from: what `omkl run` makes, saves and goes on with."""
 
 from collections.abc import Iterator
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -20,9 +20,13 @@ from omkl.settings import GraphSettings, Settings
 from omkl.stream.columns import Comma, Encoded, Encoder, Tell, commas, labels, numbers
 from omkl.stream.source import Batch, DataError
 
+if TYPE_CHECKING:
+    from omkl.fleet import Fleet
+
 Task = Literal["regression", "classification"]
 COVERAGE = 0.9
 BUDGET = 500  # rows that OMKR keeps, so that it neither grows nor slows down for ever
+MOST_LABELS = 100  # every label has coefficients of its own in every expert
 LEARN, ASK, ANSWER = range(3)
 
 
@@ -103,18 +107,28 @@ class StreamModel:
         Decides random features and draws.
     key, pending
         The column by which a target that comes later finds its row, and how many rows are kept waiting.
+    by
+        The column that says whose row it is: each of its values has a model of its own. Columns, categories
+        and labels are then those of the first piece.
     """
 
     def __init__(
         self, target: str, task: Task | None, learner: str, seed: int, tell: Tell, *, key: str | None = None,
         pending: int = 10_000, date_format: str | None = None, categorical: tuple[str, ...] = (),
+        by: str | None = None,
     ) -> None:  # fmt: skip
+        if by is not None and key is not None:
+            raise ValueError("--by and --key do not go together: a fleet has no rows that wait")
+        self.by = by
+        self.fleet: "Fleet | None" = None
         self.target, self.task, self.learner, self.seed = target, task, learner, seed
         self.key, self.pending = key, pending
         self.tell = tell
         self.encoder = Encoder(tell, date_format, categorical)
         self.comma: Comma | None = None  # in targets
         self.core: Core | None = None
+        self.names: list[str] = []  # of a fleet's features
+        self.labels: set[str] = set()
         self.waiting: dict[str, Waiting] = {}  # by key, oldest first
         self.learned = 0
 
@@ -129,14 +143,16 @@ class StreamModel:
         batch, truth, keys = self._take_apart(batch, learn=True)
         if not batch.columns:
             raise DataError(f"there is no column to learn {self.target!r} from; give at least one more")
-        sorts = self._sorts(_known(truth), keys)
+        sorts = self._sorts(_known(truth), keys if self.by is None else None)
         asked = sorts != ANSWER
-        encoded = self.encoder.encode(batch if asked.all() else _filtered(batch, asked))
+        encoded = self.encoder.encode(batch if asked.all() else _filtered(batch, asked), learn=self.fleet is None)
         return Prepared(batch.rows, truth, keys, sorts, encoded)
 
     def learn(self, some: Prepared, watcher: Watcher | None = None) -> tuple[Said, Answers]:
         """As `run`, from rows that this model or one with the same encoder has prepared."""
         rows, truth, keys, sorts, encoded = some
+        if self.by is not None:
+            return self._learn_fleet(some), Answers([], [], [], [])
         asked = sorts != ANSWER
         place = np.cumsum(asked) - 1  # of a row among those that have features
         arrivals: dict[int, list[str]] = {}
@@ -168,6 +184,52 @@ class StreamModel:
             self.tell("budget", f"omkr keeps {BUDGET} rows; those after them only weigh its kernels")
         return self._said(parts), answers
 
+    def _learn_fleet(self, some: Prepared) -> Said:
+        rows, truth, keys, sorts, encoded = some
+        assert keys is not None
+        if self.fleet is None:
+            self._found_fleet(truth, sorted(encoded.features))
+        assert self.fleet is not None
+        X = np.column_stack([encoded.features[name] for name in self.names])
+        if self.fleet.classes is not None:
+            known = set(self.fleet.classes.tolist())
+            if news := {label for label in truth if label is not None} - known:
+                self.tell("new label", f"label {min(news)!r} was not among the first rows; such rows are not learned: "
+                          "a fleet's labels are those of its first piece (--every makes it longer)")  # fmt: skip
+                sorts = np.where([label in known for label in truth], sorts, ASK)
+        edges = np.flatnonzero(np.diff(sorts)) + 1
+        out: Any = np.empty(len(rows), dtype=float if self.task == "regression" else object)
+        for start, stop in zip([0, *edges], [*edges, len(rows)], strict=True):
+            here = slice(start, stop)
+            if sorts[start] == LEARN:
+                out[here] = self.fleet.learn_rows(keys[here], X[here], truth[here], gaps=True)
+                self.learned += int(stop - start)
+            elif len(self.fleet) == 0:
+                out[here] = 0.0 if self.task == "regression" else None
+            else:
+                out[here] = self.fleet.predict_rows(keys[here], X[here], gaps=True)
+        return Said(rows, keys, out, None, None, None, truth, None)
+
+    def _found_fleet(self, truth: Any, names: list[str]) -> None:
+        # scikit-learn takes a second to load, and a single model does without
+        from omkl.estimators import sklearn
+        from omkl.fleet import Fleet
+
+        if not names:
+            raise DataError(f"there is no column to learn {self.target!r} from; give at least one more")
+        self.names = names
+        kind = "Regressor" if self.task == "regression" else "Classifier"
+        family = self.learner.replace("sfg-mkl-r", "sfg-mkl").upper().replace("-", "").replace("GRAPHMKL", "GraphMKL")
+        made = getattr(sklearn, f"{family.replace('RAKER', 'Raker')}{kind}", None)
+        if made is None:
+            raise DataError(f"{self.learner} has no {kind.lower()}; choose another --learner")
+        refine = {"refine": True} if self.learner == "sfg-mkl-r" else {}
+        classes = None if self.task == "regression" else sorted({label for label in truth if label is not None})
+        if classes is not None and len(classes) < 2:
+            raise DataError(f"target {self.target!r} has fewer than two labels in the first rows; --every makes the "
+                            "first piece longer")  # fmt: skip
+        self.fleet = Fleet(made(**refine), seed=self.seed, classes=classes)
+
     def _stretches(self, rows: Index, start: int, stop: int, watcher: Watcher | None) -> Iterator[tuple[int, int]]:
         while start < stop:
             if watcher is not None and rows[start] > watcher.due:
@@ -195,9 +257,15 @@ class StreamModel:
 
     def predict(self, batch: Batch) -> Said:
         """Predict rows from the model as it is; nothing becomes known."""
-        if self.core is None:
+        if self.learned == 0:
             raise DataError("the model has learned no row yet; there is nothing to predict from")
         batch, truth, keys = self._take_apart(batch, learn=False)
+        if self.fleet is not None:
+            features = self.encoder.encode(batch, learn=False).features
+            X = np.column_stack([features[name] for name in self.names])
+            said = self.fleet.predict_rows(keys or [], X, gaps=True)
+            return Said(batch.rows, keys, said if self.task == "regression" else said.astype(object), None, None, None,
+                        truth, None)  # fmt: skip
         X = self._matrix(self.encoder.encode(batch, learn=False).features, 0, len(batch.rows))
         return self._said([self._ask(X, batch.rows, truth, keys)])
 
@@ -214,6 +282,20 @@ class StreamModel:
                 raise DataError(f"there is no key column {self.key!r}; the columns are {', '.join(columns)}")
             texts = labels(columns.pop(self.key))
             keys = [f"row {row}" if text is None else text for row, text in zip(batch.rows, texts, strict=True)]
+        if self.by is not None:
+            if self.by not in columns:
+                raise DataError(
+                    f"there is no column {self.by!r} to keep models by; the columns are {', '.join(columns)}"
+                )
+            whose = labels(columns.pop(self.by))
+            named = np.array([text is not None for text in whose], dtype=bool)
+            if not named.all():
+                self.tell("nobody", f"row {batch.rows[np.argmin(named)]}: {self.by!r} is empty; such rows are left out")
+                batch = _filtered(batch, named)
+                columns = {name: batch.columns[name] for name in columns}
+                target = batch.columns.get(self.target)
+                n = len(batch.rows)
+            keys = [text for text in whose if text is not None]
         if target is None:
             target = pa.nulls(n, pa.string())
         return Batch(batch.rows, columns), self._targets(target, learn), keys
@@ -222,7 +304,14 @@ class StreamModel:
         if self.task is None:
             self.task = self._guess_task(array)
         if self.task == "classification":
-            return np.array([*labels(array), None], dtype=object)[:-1]
+            told = labels(array)
+            self.labels.update(label for label in told if label is not None and learn)
+            if len(self.labels) > MOST_LABELS:
+                raise DataError(
+                    f"target {self.target!r} has more than {MOST_LABELS} labels, such as {min(self.labels)!r}; "
+                    "if it is a number pass --task regression"
+                )
+            return np.array([*told, None], dtype=object)[:-1]
         if pa.types.is_floating(array.type) or pa.types.is_integer(array.type):
             values = array.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
             strange = None
@@ -252,8 +341,8 @@ class StreamModel:
         if not texts:
             self.tell("task", "there is no target yet: taken for regression (--task classification otherwise)")
             return "regression"
-        values, strange = numbers(pa.array(texts), commas(pa.array(texts)))
-        if strange is not None or {text.lower() for text in texts} <= {"true", "false"}:
+        values, _ = numbers(pa.array(texts), commas(pa.array(texts)))
+        if np.isnan(values).mean() > 0.5 or {text.lower() for text in texts} <= {"true", "false"}:
             self.tell("task", f"target {self.target!r} holds labels such as {texts[0]!r}: classification")
             return "classification"
         if set(np.unique(values)) == {0.0, 1.0}:
@@ -282,7 +371,7 @@ class StreamModel:
         return X
 
     def _keep(self, X: Matrix, said: Said) -> None:
-        if said.keys is None:
+        if self.key is None or said.keys is None:
             return
         for k, key in enumerate(said.keys):
             self.waiting.pop(key, None)
@@ -414,18 +503,32 @@ def encode(model: StreamModel, arrays: Arrays) -> Any:
     return {
         "target": model.target, "task": model.task, "learner": model.learner, "seed": model.seed, "key": model.key,
         "pending": model.pending, "comma": model.comma, "learned": model.learned, "waiting": waiting,
-        "encoder": model.encoder.body(), "core": files.encode_core(model.core, arrays, compact=False),
+        "encoder": model.encoder.body(), "core": files.encode_core(model.core, arrays, compact=False), "by": model.by,
+        "names": model.names,
+        "fleet": None if model.fleet is None else persist.encode_part(model.fleet, arrays, "fleet:"),
     }  # fmt: skip
 
 
 def decode(body: Any, arrays: Arrays, tell: Tell = lambda about, news: None) -> StreamModel:
     model = StreamModel(
-        body["target"], body["task"], body["learner"], body["seed"], tell, key=body["key"], pending=body["pending"]
+        body["target"],
+        body["task"],
+        body["learner"],
+        body["seed"],
+        tell,
+        key=body["key"],
+        pending=body["pending"],
+        by=body["by"],
     )
     demand(model.task in (None, "regression", "classification"), "there is no such task")
     model.encoder = Encoder.from_body(body["encoder"], tell)
     model.core = files.decode_core(body["core"], arrays)
-    model.comma = body["comma"]
+    model.labels = set(getattr(model.core, "labels", ()))
+    model.comma, model.names = body["comma"], [str(name) for name in body["names"]]
+    if body["fleet"] is not None:
+        model.fleet = persist.decode_part(body["fleet"], arrays, "fleet:")
+        demand(body["fleet"]["kind"] == "fleet", "no fleet")
+        demand(set(model.names) <= set(model.encoder.features), "columns and fleet differ")
     model.learned = int(body["learned"])
     names = () if model.core is None else model.core.names
     demand(set(names) <= set(model.encoder.features), "columns and learner differ")

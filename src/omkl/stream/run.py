@@ -42,6 +42,7 @@ class Options:
     seed: int = 0
     key: str | None = None
     pending: int = 10_000
+    by: str | None = None
     format: Format | None = None
     delimiter: str | None = None
     encoding: str | None = None
@@ -60,7 +61,7 @@ class Options:
         return {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
 
     def wants(self, name: str) -> bool:
-        if name in (self.target, self.key):
+        if name in (self.target, self.key, self.by):
             return True
         return (not self.features or name in self.features) and name not in self.drop
 
@@ -201,7 +202,7 @@ def table(said: Said) -> dict[str, Any]:
     columns: dict[str, Any] = {"row": said.rows}
     if said.keys is not None:
         columns["key"] = said.keys
-    labels = said.chance is not None
+    labels = said.mean.dtype == object
     columns["prediction"] = pa.array(said.mean.tolist(), pa.string()) if labels else said.mean
     if said.lower is not None:
         columns |= {"lower": said.lower, "upper": said.upper}
@@ -230,6 +231,7 @@ class Run:
             self.model = start or StreamModel(
                 options.target, options.task, options.learner, options.seed, self.tell, key=options.key,
                 pending=options.pending, date_format=options.date_format, categorical=options.categorical,
+                by=options.by,
             )  # fmt: skip
             self.history: History | None = None
         else:
@@ -239,7 +241,8 @@ class Run:
         self.model.tell = self.model.encoder.tell = self.tell
         self.reading = Reading(
             options.format, options.delimiter, options.encoding, options.header, options.wants, self.tell,
-            stop=self.stop, skipped=self.progress.skipped, needed=(options.target, *filter(None, [options.key])),
+            stop=self.stop, skipped=self.progress.skipped,
+            needed=tuple(filter(None, (options.target, options.key, options.by))),
         )  # fmt: skip
         self.writer: Writer | None = None
         self.source = Source(options.data, self.reading, min(options.every, PIECE_ROWS))
@@ -357,7 +360,8 @@ class Run:
         return {
             "target": self.model.target, "task": self.model.task, "learner": self.model.learner,
             "rows": self.source.records, "learned": self.model.learned, "skipped": self.reading.skipped,
-            "waiting": len(self.model.waiting), "features": len(self.model.encoder.features),
+            "waiting": len(self.model.waiting), **({} if (fleet := self.model.fleet) is None else {"keys": len(fleet)}),
+            "features": len(self.model.encoder.features),
             **(self.history.summary() if self.history is not None else {"scored": 0}),
             "kernels": [{"kernel": str(self.model.kernels[k]), "weight": float(weights[k])} for k in order],
             "changes": [] if self.history is None else self.history.moments_of_change(),
@@ -422,9 +426,10 @@ def predict(model: StreamModel, options: Options, say: Callable[[str], None]) ->
     tell = Teller(say)
     model.tell = model.encoder.tell = tell
     stop = Stop()
-    wanted = {*model.encoder.columns, model.target, model.key}
+    wanted = {*model.encoder.columns, model.target, model.key, model.by}
     reading = Reading(options.format, options.delimiter, options.encoding, options.header,
-                      lambda name: name in wanted, tell, stop=stop, needed=(*filter(None, [model.key]),))  # fmt: skip
+                      lambda name: name in wanted, tell, stop=stop,
+                      needed=tuple(filter(None, (model.key, model.by))))  # fmt: skip
     reading.numbers = model.encoder.plain_numbers()
     source = Source(options.data, reading, min(options.every, PIECE_ROWS))
     writer: Writer | None = None
