@@ -120,7 +120,7 @@ class StreamModel:
         if by is not None and key is not None:
             raise ValueError("--by and --key do not go together: a fleet has no rows that wait")
         self.by = by
-        self.fleet: "Fleet | None" = None
+        self.fleet: Fleet | None = None
         self.target, self.task, self.learner, self.seed = target, task, learner, seed
         self.key, self.pending = key, pending
         self.tell = tell
