@@ -25,6 +25,7 @@ from typer.testing import CliRunner
 
 from omkl import persist
 from omkl.cli import app
+from omkl.stream import columns, source
 from omkl.stream.columns import Encoder
 from omkl.stream.run import Options, Run
 from omkl.stream.source import DataError, Reading, Source, Stop
@@ -589,3 +590,44 @@ def test_predictions_do_not_depend_on_how_often_they_are_written(learner: str, t
         for every in (1, 7, 1000, 10_000)
     }
     assert len(set(said.values())) == 1
+
+
+# The page for users
+
+PAGE = Path(__file__).parents[1] / "docs" / "run.md"
+
+
+def dialogue() -> list[tuple[str, str]]:
+    """The commands on the page, and what it says they print."""
+    found: list[tuple[str, str]] = []
+    for block in re.findall(r"```console\n(.*?)```", PAGE.read_text(), re.DOTALL):
+        for line in block.splitlines():
+            if line.startswith("$ "):
+                found.append((line[2:], ""))
+            else:
+                command, printed = found[-1]
+                goes_on = line.startswith("> ")
+                found[-1] = (f"{command}\n{line[2:]}", printed) if goes_on else (command, f"{printed}{line}\n")
+    return found
+
+
+def test_what_the_page_shows_is_what_happens(tmp_path: Path):
+    steps = dialogue()
+    assert len(steps) > 15
+    script = "\n".join(f"{{\n{command}\n}} > {k}.txt 2>&1" for k, (command, _) in enumerate(steps))
+    env = os.environ | {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+    subprocess.run(["bash", "-c", script], cwd=tmp_path, env=env, timeout=600)
+    for k, (command, printed) in enumerate(steps):
+        happened = "".join(f"{line.rstrip()}\n" for line in (tmp_path / f"{k}.txt").read_text().splitlines())
+        assert happened == printed, command
+
+
+def test_the_limits_on_the_page_are_the_limits():
+    text = " ".join(PAGE.read_text().split())
+    for limit in (
+        f"at most {columns.MOST_CATEGORIES};", f"at most {columns.MOST_FEATURES} features",
+        f"beyond {columns.LARGEST:.0e}".replace("+", ""), f"have {source.LONGEST_RECORD >> 20} MiB",
+        f"({columns.SNIFF} at most)", f"({Options().every} unless given). Killed",
+        f"({Options().pending} unless given)",
+    ):  # fmt: skip
+        assert limit in text
