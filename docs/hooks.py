@@ -58,7 +58,7 @@ def command_line() -> str:
 
 def helps(command: Any, name: str, parent: Any) -> Iterator[tuple[str, str]]:
     """Name and help of a command and of all below it."""
-    context = command.make_context(name, [], parent, resilient_parsing=True, max_content_width=100, terminal_width=100)
+    context = command.make_context(name, [], parent, resilient_parsing=True, max_content_width=82, terminal_width=82)
     yield context.command_path, command.get_help(context)
     for below in getattr(command, "commands", {}).values():
         yield from helps(below, below.name, context)
