@@ -76,13 +76,23 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
 
 
 def on_page_content(content: str, **_: Any) -> str:
-    """Formulas as arithmatex leaves them, \\( \\) and \\[ \\], to MathML."""
+    """Formulas as arithmatex leaves them, \\( \\) and \\[ \\], to MathML; what is too wide for a phone can be moved."""
 
     def drawn(found: re.Match[str]) -> str:
         latex = html.unescape(found.group("latex"))
-        display = "block" if found.group("tag") == "div" else "inline"
-        return latex2mathml.converter.convert(latex, display=display)
+        if found.group("tag") == "span":
+            return latex2mathml.converter.convert(latex, display="inline")
+        return wide(latex2mathml.converter.convert(latex, display="block"))
 
-    return re.sub(
+    content = re.sub(
         r'<(?P<tag>div|span) class="arithmatex">\\[(\[](?P<latex>.*?)\\[)\]]</(?P=tag)>', drawn, content, flags=re.S
     )
+    return re.sub(
+        r'<img ([^>]*src="pictures/[^>]*)>',
+        lambda found: wide(f'<img style="min-width:640px" {found.group(1)}>'),
+        content,
+    )
+
+
+def wide(block: str) -> str:
+    return f'<span style="display:block; overflow:auto hidden; padding:.3em 0">{block}</span>'
