@@ -40,7 +40,7 @@ lint: $(INSTALLED) ## everything in make test that runs no code
 	$(BIN)/clang-format --dry-run -Werror $(CPP)
 	$(BIN)/lint-imports --no-logo
 
-test-slow: $(INSTALLED) smoke ## the slow tests, and the wheel in an empty environment
+test-slow: $(DOCUMENTED) smoke ## the slow tests, the site, and the wheel in an empty environment
 	$(BIN)/pytest -m slow $(SOME)
 
 # The wheel is what strangers get: it must run without the source tree and the development tools.
