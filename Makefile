@@ -5,6 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := -m pip --disable-pip-version-check -qq
 INSTALLED := $(VENV)/.installed
+DOCUMENTED := $(VENV)/.documented
 CPP := $(wildcard src/omkl/engine/*.hpp src/omkl/engine/*.cpp)
 BUILD_TOOLS := scikit-build-core nanobind setuptools-scm cmake ninja
 APT := apt-get install python3-venv python3-dev g++ make
@@ -13,7 +14,7 @@ ARGS ?=
 SOME := || [ $$? -eq 5 ]
 
 .DEFAULT_GOAL := help
-.PHONY: help demo reproduce compare test lint test-slow smoke soak bench format equations lock clean distclean
+.PHONY: help demo reproduce compare test lint test-slow smoke soak bench format equations readme docs lock clean distclean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -39,7 +40,7 @@ lint: $(INSTALLED) ## everything in make test that runs no code
 	$(BIN)/clang-format --dry-run -Werror $(CPP)
 	$(BIN)/lint-imports --no-logo
 
-test-slow: $(INSTALLED) smoke ## the slow tests, and the wheel in an empty environment
+test-slow: $(DOCUMENTED) smoke ## the slow tests, the site, and the wheel in an empty environment
 	$(BIN)/pytest -m slow $(SOME)
 
 # The wheel is what strangers get: it must run without the source tree and the development tools.
@@ -65,11 +66,17 @@ format: $(INSTALLED) ## format Python and C++
 equations: $(INSTALLED) ## write docs/equations.md from the numbers in the source
 	$(BIN)/python -m omkl.lab.equations
 
+readme: $(INSTALLED) ## write what README and pages quote, and the pictures, from results/
+	$(BIN)/python -m omkl.lab.readme
+
+docs: $(DOCUMENTED) ## build the site in build/site
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+
 lock: ## write constraints.txt from the newest versions
 	rm -rf build/lock
 	$(PYTHON) -m venv build/lock
 	build/lock/bin/python $(PIP) install $(BUILD_TOOLS)
-	build/lock/bin/python $(PIP) install --no-build-isolation --config-settings build-dir=build/lock/cmake '.[dev,spark]'
+	build/lock/bin/python $(PIP) install --no-build-isolation --config-settings build-dir=build/lock/cmake '.[dev,docs,spark]'
 	sed -n '/^#/p' constraints.txt > build/lock/constraints.txt
 	build/lock/bin/python -m pip freeze --exclude omkl | sort -f >> build/lock/constraints.txt
 	mv build/lock/constraints.txt constraints.txt
@@ -94,4 +101,10 @@ $(INSTALLED): $(VENV)/pyvenv.cfg pyproject.toml CMakeLists.txt constraints.txt $
 	@echo "Setting up .venv and building omkl (a few minutes the first time)"
 	@$(BIN)/python $(PIP) install --constraint constraints.txt $(BUILD_TOOLS)
 	@$(BIN)/python $(PIP) install --no-build-isolation --constraint constraints.txt --editable '.[dev]'
+	@touch $@
+
+# The tools of the site are not needed to develop, so they come when the site is built.
+$(DOCUMENTED): $(INSTALLED)
+	@echo "Getting the tools of the site"
+	@$(BIN)/python $(PIP) install --no-build-isolation --constraint constraints.txt --editable '.[docs]'
 	@touch $@

@@ -1,6 +1,5 @@
 """The laboratory: streams, prequential runs, tables, the generated page and the examples in the README."""
 
-import doctest
 import io
 import json
 import os
@@ -181,7 +180,7 @@ def test_a_pipe_stays_a_pipe(tmp_path: Path):
     assert json.loads(read[0]) == {"a": 1}
 
 
-# The generated page and the README
+# The generated page
 
 
 def test_equations_page_is_up_to_date():
@@ -194,11 +193,3 @@ def test_every_equation_is_computed_in_both_texts_or_before_or_after_the_rounds(
     assert set(python) == set(equations.EQUATIONS)
     before, after = {"3", "7", "11"}, {"19", "20", "21", "26"}
     assert set(cpp) == set(equations.EQUATIONS) - before - after
-
-
-@pytest.mark.parametrize("path", [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))], ids=lambda p: p.name)
-def test_examples_in_the_pages_run(path: Path):
-    text = re.sub(r"^```.*$", "", path.read_text(encoding="utf-8"), flags=re.MULTILINE)
-    test = doctest.DocTestParser().get_doctest(text, {}, path.name, path.name, 0)
-    failed, _ = doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE).run(test)
-    assert not failed

@@ -40,6 +40,8 @@ class Checkpoint(NamedTuple):
 class Online:
     """A learner on its stream: predict, see the answer, learn.
 
+    One thread may predict while another learns: calls take turns, and none sees half a round.
+
     Parameters
     ----------
     learner
@@ -54,8 +56,6 @@ class Online:
         Go on from here instead of from the start.
     isa, compiled
         An instruction set other than the machine's best; a problem compiled before, to be shared.
-
-    One thread may predict while another learns: calls take turns, and none sees half a round.
 
     >>> rng = np.random.default_rng(0)
     >>> X = rng.uniform(-1, 1, (2000, 2)); y = np.sin(3 * X[:, 0]) + X[:, 1] ** 2

@@ -27,6 +27,10 @@ UNCHANGED = "nothing of this batch was learned"
 class Fleet:
     """A model for every key, all on one problem; a key's model is made when its first row comes.
 
+    A key is a string or a whole number, and 1 and "1" are two keys. Results are those of separate
+    estimators (`fresh`) fed one by one, to the last bit, whatever else is in the batch. A batch with a
+    row that cannot be learned is refused whole.
+
     Parameters
     ----------
     learner
@@ -38,10 +42,6 @@ class Fleet:
         For a classifier, all the labels that may come.
     threads
         Keys that learn at a time; None for as many as there are cores.
-
-    A key is a string or a whole number, and 1 and "1" are two keys. Results are those of separate
-    estimators (`fresh`) fed one by one, to the last bit, whatever else is in the batch. A batch with a
-    row that cannot be learned is refused whole.
 
     >>> rng = np.random.default_rng(0)
     >>> keys = rng.integers(3, size=3000); X = rng.uniform(0, 10, (3000, 2))

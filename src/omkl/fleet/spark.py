@@ -101,6 +101,9 @@ def learn_stream(
 ) -> DataFrame:
     """A streaming DataFrame of (key, order, target, prediction, reason), a row for every row that comes.
 
+    A row that cannot be learned (a null, NaN or infinite value, a label nobody named) has no prediction
+    but a reason; other rows of its key are learned. Write the result with output mode "append".
+
     Parameters
     ----------
     stream
@@ -110,9 +113,6 @@ def learn_stream(
     key, order, target, features
         Columns: a string or whole number; whatever sorts the rows of a key; a number (labels for a
         classifier); numbers, all other columns unless named.
-
-    A row that cannot be learned (a null, NaN or infinite value, a label nobody named) has no prediction
-    but a reason; other rows of its key are learned. Write the result with output mode "append".
     """
     plan, rows = _prepared(stream, True, learner, key, order, target, features, seed, classes)
     kind = stream.schema

@@ -104,7 +104,9 @@ def memory() -> dict[str, int]:
 
 def tables(results: dict[str, Any]) -> str:
     out = ["| one row at a time, 15 features | microseconds |", "|---|---|"]
-    out += [f"| {name} | {micros:.2f} |" for name, micros in results["speed"].items()]
+    for name, micros in results["speed"].items():
+        escaped = name.replace("|", r"\|")  # or it would end the cell
+        out.append(f"| {escaped} | {micros:.2f} |")
     out += ["", "| learner | bytes, as a formula | measured, N = 41, D = 50, d = 15 |", "|---|---|---|"]
     for learner, size in results["memory"].items():
         note = " (11 kernels)" if learner == "graph-mkl" else f" (t = {ROWS})" if learner == "omkr" else ""
