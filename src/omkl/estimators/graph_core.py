@@ -107,11 +107,14 @@ class GraphTargetCore(GraphCore):
 
 
 class GraphLabelCore(GraphCore):
-    """GraphMKL for labels: an output for each, added when the label first comes."""
+    """GraphMKL for labels: an output for each, added when a label comes that was not announced."""
 
-    def __init__(self, settings: GraphSettings, seed: int, names: Sequence[Hashable]) -> None:
-        super().__init__(dataclasses.replace(settings, task="classification", outputs=1), seed, names)
-        self.labels: list[Hashable] = []
+    def __init__(
+        self, settings: GraphSettings, seed: int, names: Sequence[Hashable], labels: Sequence[Hashable] = ()
+    ) -> None:
+        outputs = max(len(labels), 1)
+        super().__init__(dataclasses.replace(settings, task="classification", outputs=outputs), seed, names)
+        self.labels: list[Hashable] = list(labels)
 
     def _welcome(self, label: Hashable) -> None:
         self.labels.append(label)

@@ -420,6 +420,7 @@ class GraphMKL(Door):
         kernels: Kernels = "gaussian",
         n_features: int = 50,
         out_degree: int = 3,
+        orders: tuple[int | None, ...] = (2, 2, None),
         steps: tuple[float, ...] = (1.0, 0.25),
         widths: tuple[float, ...] = (0.03, 0.1, 0.3),
         ridge: float = 3e-3,
@@ -428,12 +429,15 @@ class GraphMKL(Door):
         discount: float | None = None,
         memory: float | None = None,
         adapt: bool = True,
+        sure: float = 0.05,
+        correct: bool = True,
         max_waiting: int = 1000,
         seed: int | None = None,
     ) -> None:
         self.kernels = kernels
         self.n_features = n_features
         self.out_degree = out_degree
+        self.orders = orders
         self.steps = steps
         self.widths = widths
         self.ridge = ridge
@@ -442,6 +446,8 @@ class GraphMKL(Door):
         self.discount = discount
         self.memory = memory
         self.adapt = adapt
+        self.sure = sure
+        self.correct = correct
         self.max_waiting = max_waiting
         self.seed = seed
         self._start()
@@ -467,6 +473,8 @@ class GraphMKLRegressor(GraphMKL, Regressing):
         Random features per kernel.
     out_degree
         Kernels so near to a leading one that no explorer is sent there, itself among them.
+    orders
+        How many inputs a random feature looks at, kernel after kernel and again from the start; None for all.
     steps
         Step lengths of the gradient experts on every kernel, beside its least squares.
     widths
@@ -482,6 +490,11 @@ class GraphMKLRegressor(GraphMKL, Regressing):
         0.1 and 0.97 for numbers, 0.01 and 0.98 for labels.
     adapt
         Start a second set of experts when the error rises, and keep the better one.
+    sure
+        Least squares go on learning as if no more than 1 / sure rows like the next had been seen; 0 for
+        streams that never change.
+    correct
+        Correct the mixture by a least squares on what its experts say beyond it (numbers only).
     max_waiting
         Most rows kept for labels that come late.
     seed
