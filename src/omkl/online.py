@@ -244,7 +244,7 @@ class Online:
             self._give_back_ahead()
             state = _copied(self._runner.state)
             if hasattr(ROUNDS[self.learner], "widen"):
-                state = ROUNDS[self.learner].widen(problem, state, self.problem)
+                state = ROUNDS[self.learner].widen(problem, state)
             self._install(
                 problem, None, Checkpoint(state, copy.deepcopy(dict(self._pcg.state)), self.evaluations), None
             )

@@ -27,7 +27,9 @@ def half_width(reach: Vector, coverage: float) -> float:
 def graph_settings(model: Any, loss: LossName) -> GraphSettings:
     """The settings of an estimator; what it leaves open depends on the task."""
     given = {f.name: getattr(model, f.name) for f in dataclasses.fields(GraphSettings) if hasattr(model, f.name)}
-    usual = {"discount": 0.1, "memory": 0.97} if loss == "squared" else {"discount": 0.01, "memory": 0.98}
+    usual = {"discount": 0.1, "memory": 0.97, "sure": 0.05}
+    if loss != "squared":
+        usual = {"discount": 0.01, "memory": 0.98, "sure": 0.01}
     return GraphSettings(**(given | {name: value for name, value in usual.items() if given[name] is None}))
 
 

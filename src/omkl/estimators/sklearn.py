@@ -449,7 +449,7 @@ class GraphMKL(Door):
         discount: float | None = None,
         memory: float | None = None,
         adapt: bool = True,
-        sure: float = 0.05,
+        sure: float | None = None,
         correct: bool = True,
         random_state: Any = None,
     ) -> None:
@@ -524,9 +524,9 @@ class GraphMKLRegressor(GraphMKL, Regressing):
         0.1 and 0.97 for numbers, 0.01 and 0.98 for labels.
     adapt : bool, default=True
         Start a second set of experts when the error rises, and keep the better one.
-    sure : float, default=0.05
-        Least squares go on learning as if no more than 1 / sure rows like the next had been seen; 0 for
-        streams that never change.
+    sure : float, default=None
+        Least squares go on learning as if no more than 1 / sure rows like the next had been seen; 0.05 for
+        numbers, 0.01 for labels; 0 for streams that never change.
     correct : bool, default=True
         Correct the mixture by a least squares on what its experts say beyond it (numbers only).
     random_state : int, RandomState or None, default=None

@@ -157,8 +157,8 @@ def be_born(problem: Problem, s: State, g: int) -> None:
     s.age[g] = 0
 
 
-def widen(problem: Problem, state: State, before: Problem) -> State:
-    """The state for a problem with more features, or more labels, than the one before it.
+def widen(problem: Problem, state: State) -> State:
+    """The state for a problem with more features, or more labels, than it was made for.
 
     New features are nowhere to be found in the past; a challenger is born that will know them well.
     A random feature that looks at one of them now, in place of another, starts with a coefficient of
@@ -179,7 +179,7 @@ def widen(problem: Problem, state: State, before: Problem) -> State:
         window=np.pad(s.window, ((0, 0), (0, more_d), (0, 0))),
         recalled=np.pad(s.recalled, ((0, 0), (0, more_K), (0, 0))),
     )
-    moved = ((before.V == 0) != (problem.V[:, : before.V.shape[1]] == 0)).any(axis=1)
+    moved = (problem.V[:, d - more_d :] != 0).any(axis=1) & (problem.V == 0).any(axis=1)
     s.theta[...] *= ~np.tile(moved, 2)[:, None, None]
     for k in range(d + 1 - more_d, d + 1):
         s.R_lin[:, k, k] = 1 / np.sqrt(problem.ridges[-1])
