@@ -509,7 +509,7 @@ struct GraphMklRound {
     }
   }
 
-  static bool is_refit(int64_t age) { return age <= 8 || (age <= KEPT && (age & (age - 1)) == 0); }
+  static bool is_refit(int64_t age) { return age <= 8 || age == 16 || age == 64 || age == KEPT; }
 
   static double noise_after(const Problem &p, const State &s, Room &room, long g, long e, double y, double a) {
     const long at = g * p.E + e;

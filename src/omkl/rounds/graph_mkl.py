@@ -22,7 +22,7 @@ now and then, and one explorer, sent by the graph where no leader's neighbour is
 learns and gathers evidence, and does not speak until it leads.
 
 *Scaling.* Raw units in. The first rows are kept, and the experts are made anew from them with
-what is known of the scale after 1, 2, ..., 8, 16, ..., 256 rows.
+what is known of the scale after 1, 2, ..., 8, 16, 64 and 256 rows.
 
 *Change.* When the error rises to twice what it was, a challenger is born, a second set of experts
 that knows only what comes from then on. After `trial` rounds the heavier of the two stays.
@@ -48,7 +48,7 @@ Task = Literal["regression", "classification"]
 
 WINDOW = 1024  # rows remembered
 KEPT = 256  # rows kept for making the experts anew
-REFITS = (1, 2, 3, 4, 5, 6, 7, 8, 16, 32, 64, 128, 256)
+REFITS = (1, 2, 3, 4, 5, 6, 7, 8, 16, 64, KEPT)
 CLIP = 5.0  # standard deviations
 RANK_EVERY = 20
 LISTEN = 16  # rounds before a challenger speaks
