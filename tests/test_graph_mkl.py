@@ -90,6 +90,123 @@ def test_a_downdate_is_the_root_of_what_it_takes_away(phi):
     assert (np.diagonal(T) > 0).all()
 
 
+def test_a_row_makes_least_squares_no_surer_than_asked():
+    """z' P z after a row is q / (1 + q), but not below `sure`; P never grows, and theta learns all the same."""
+    rng = np.random.default_rng(0)
+    problem = small().problem("graph-mkl", d=2)._replace(sure=0.05)
+    R, theta = 10 * np.eye(5), np.zeros((1, 5))
+    for _ in range(500):
+        z, before, was = rng.normal(size=5), R.T @ R, theta.copy()
+        phi = R @ z
+        graph_mkl.solve(problem, R, theta, phi, np.ones(1), 1.0)
+        q, after = phi @ phi, z @ R.T @ R @ z
+        np.testing.assert_allclose(after, max(q / (1 + q), min(q, 0.05)), rtol=1e-9)
+        assert np.linalg.eigvalsh(before - R.T @ R).min() > -1e-12 * np.linalg.norm(before)
+        assert (theta != was).all()
+    assert 0.01 < after < 0.1
+
+
+def test_sure_least_squares_go_on_learning():
+    """A plane that turns once, with nobody but least squares to see it."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(6000, 3))
+    y = X @ [1.0, 2.0, 0.0] + 0.1 * rng.normal(size=6000)
+    y[4000:] = X[4000:] @ [2.0, 1.0, 0.0]
+    given = {"adapt": False, "steps": (), "widths": (), "correct": False}
+    awake, asleep = (
+        omkl.Online.make("graph-mkl", small(sure=sure, **given), d=3, seed=0).run(X, y)[:, 0] for sure in (0.05, 0.0)
+    )
+    assert np.mean((awake - y)[4500:] ** 2) < 0.2 * np.mean((asleep - y)[4500:] ** 2)
+    assert np.mean((awake - y)[2000:4000] ** 2) < 1.1 * np.mean((asleep - y)[2000:4000] ** 2)
+
+
+def test_the_correction_is_the_ridge_regression_on_what_experts_say_beyond_the_mixture():
+    X, y = stream(50)
+    problem = small(sure=0.0, adapt=False).problem("graph-mkl", d=3)
+    state = graph_mkl.init(problem, np.zeros(2))
+    Z, gaps = [], []
+    for x, target in zip(X, y, strict=True):
+        voices = graph_mkl.hear(problem, state, x)
+        mixed, _ = graph_mkl.mixture(problem, state, voices)
+        z = graph_mkl.beyond(problem, state, 0, voices[0], mixed)
+        more = np.clip(z @ state.theta_mix[0], -graph_mkl.MIX_CLIP, graph_mkl.MIX_CLIP)
+        state, info = graph_mkl.step(problem, state, x, float(target), np.zeros(2))
+        np.testing.assert_allclose(info.prediction, [mixed[0] + more * mixed[1], mixed[1]], rtol=1e-12)
+        Z.append(z)
+        gaps.append(np.clip((target - mixed[0]) / mixed[1], -graph_mkl.MIX_CLIP, graph_mkl.MIX_CLIP))
+    Z, gaps = np.array(Z), np.array(gaps)
+    wanted = np.linalg.solve(Z.T @ Z + graph_mkl.MIX_RIDGE * np.eye(Z.shape[1]), Z.T @ gaps)
+    np.testing.assert_allclose(state.theta_mix[0], wanted, rtol=1e-8, atol=1e-12)
+    assert np.abs(wanted).max() > 1e-3
+
+
+def test_without_a_correction_the_mixture_speaks():
+    X, y = stream(300)
+    online = omkl.Online.make("graph-mkl", small(correct=False), d=3, seed=0)
+    online.run(X, y)
+    voices = graph_mkl.hear(online.problem, online.state, X[0])
+    np.testing.assert_allclose(
+        online.predict(X[0]), graph_mkl.mixture(online.problem, online.state, voices)[0], rtol=1e-10
+    )
+    assert not online.state.theta_mix.any()
+
+
+def test_random_features_look_at_so_many_inputs_whatever_their_order():
+    names = ["a", "b", "c", "d"]
+    problem = small(orders=(1, 3, None)).problem("graph-mkl", names=names, seed=5)
+    assert [set(np.count_nonzero(V, axis=0)) for V in problem.V] == [{1}, {3}, {4}]
+    turned = small(orders=(1, 3, None)).problem("graph-mkl", names=names[::-1], seed=5)
+    np.testing.assert_array_equal(turned.V, problem.V[:, ::-1])
+
+
+def test_the_phase_of_few_inputs_varies_as_that_of_all():
+    X = np.random.default_rng(0).normal(size=(2000, 20)) / np.sqrt(20)
+    s = omkl.GraphSettings(kernels=[omkl.Gaussian(1.0)] * 2, n_features=400, orders=(2, None))
+    pairs, whole = (np.var(X @ V, axis=0).mean() for V in s.problem("graph-mkl", d=20).V)
+    assert pairs == pytest.approx(whole, rel=0.15)
+
+
+def test_what_looks_at_a_new_input_starts_from_nothing_and_the_rest_stays():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 4))
+    y = X[:, 0] * X[:, 1] + X[:, 2]
+    s = small(orders=(2,))
+    online = omkl.Online("graph-mkl", s.problem("graph-mkl", names=list("abcd")), 0)
+    online.run(X, y)
+    before, theta = online.problem, online.state.theta.copy()
+    online.move_to(s.problem("graph-mkl", names=list("abcde")))
+    moved = np.tile(online.problem.V[:, 4] != 0, 2)
+    assert moved.any()
+    assert not moved.all()
+    for i in range(len(moved)):
+        np.testing.assert_array_equal(online.state.theta[0, i, ..., moved[i]], 0)
+        np.testing.assert_array_equal(online.state.theta[0, i, ..., ~moved[i]], theta[0, i, ..., ~moved[i]])
+    kept = ~moved[:, : before.V.shape[2]]
+    for old, new, same in zip(before.V, online.problem.V, kept, strict=True):  # the inputs are divided by sqrt(d)
+        np.testing.assert_allclose(new[:4, same] / np.sqrt(5), old[:, same] / np.sqrt(4), rtol=1e-12)
+
+
+def test_two_inputs_among_many_are_found():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, (3000, 20))
+    y = np.sin(3 * X[:, 3]) + X[:, 7] * X[:, 11]
+    few, whole = (
+        omkl.GraphMKLRegressor(random_state=0, orders=orders).predict_then_learn(X, y)
+        for orders in ((2, 2, None), (None,))
+    )
+    assert np.mean((few - y)[1000:] ** 2) < 0.8 * np.mean((whole - y)[1000:] ** 2)
+
+
+@pytest.mark.parametrize(("given", "wanted"), [
+    ({"orders": ()}, "orders must be whole numbers of at least 1, or None"),
+    ({"orders": (0,)}, "orders must be whole numbers of at least 1, or None"),
+    ({"sure": 1.0}, "sure must be a number from 0 to below 1"),
+])  # fmt: skip
+def test_orders_and_sure_are_checked(given, wanted):
+    with pytest.raises(ValueError, match=wanted):
+        omkl.GraphSettings(**given)
+
+
 def test_only_a_quarter_is_evaluated_after_the_warm_up():
     X, y = stream(900)
     online = omkl.Online.make("graph-mkl", omkl.GraphSettings(adapt=False), d=3, seed=0)
@@ -240,6 +357,15 @@ def test_a_label_that_comes_late_is_learned():
     assert np.mean(said[1500:] == y[1500:]) > 0.9
     p = model.predict_proba(X)
     np.testing.assert_allclose(p.sum(axis=1), 1, rtol=1e-9)
+
+
+def test_a_label_that_was_announced_has_a_chance_before_it_comes():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(40, 2))
+    p = omkl.GraphMKLClassifier(random_state=0).predict_proba_then_learn(X, ["a"] * 40, classes=["a", "b", "c"])
+    np.testing.assert_allclose(p.sum(axis=1), 1, rtol=1e-9)
+    assert (p > 0).all()
+    assert p[-1, 0] > 0.9
 
 
 def test_river_and_scikit_learn_say_the_same():

@@ -70,6 +70,26 @@ def frequencies(
     return V
 
 
+def few_inputs(V: Tensor, names: Sequence[str], orders: Sequence[int | None], seed: int) -> None:
+    """Let the random features of kernel i look at orders[i] inputs each, drawn for each of them; None: at all.
+
+    The kernel is then a mean over sets of so many inputs, a sum of functions of few inputs each. What is
+    left of a frequency grows, so that its phase varies as much as that of the whole. Which inputs are
+    looked at depends on (seed, their names) alone, not on their order.
+
+    >>> V = frequencies([Gaussian(1.0)], ["age", "height", "weight"], 4, seed=1)
+    >>> few_inputs(V, ["age", "height", "weight"], [2], seed=1)
+    >>> np.count_nonzero(V[0], axis=0)
+    array([2, 2, 2, 2])
+    """
+    N, d, D = V.shape
+    lot = np.stack([generator(seed, "few inputs " + name).random((N, D)) for name in names], axis=1)
+    place = lot.argsort(axis=1).argsort(axis=1)
+    for i, order in enumerate(orders):
+        if order is not None and order < d:
+            V[i] *= (place[i] < order) * np.sqrt(d / order)
+
+
 def orthogonal_frequencies(kernels: Sequence[Kernel], d: int, D: int, seed: int) -> Tensor:
     """(N, d, D) like `frequencies`, the directions orthogonal within each block of d.
 

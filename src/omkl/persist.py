@@ -315,7 +315,8 @@ def check_problem(problem: Any) -> None:
         demand(right and len(problem.ridges) == len(problem.V) + 1, "bad ridges")
         demand(_whole(problem.active) and problem.active >= 2 and _whole(problem.warm_up), "bad number of experts")
         demand(all(_number(a) and 0 <= a < 1 for a in (problem.discount, problem.memory)), "bad discount or memory")
-        demand(_whole(problem.trial), "bad trial")
+        demand(_whole(problem.trial) and isinstance(problem.correct, bool), "bad trial or correction")
+        demand(_number(problem.sure) and 0 <= problem.sure < 1, "bad sure")
     for name in ("budget", "freeze_after"):
         demand(getattr(problem, name, None) is None or _whole(getattr(problem, name)), f"bad {name}")
     if hasattr(problem, "M"):
@@ -356,6 +357,7 @@ def check_graph_state(problem: Any, s: Any) -> None:
     B = 1 + len(problem.steps)
     shapes = {
         "R": (2, N, n, n), "theta": (2, N, B, K, n), "R_lin": (2, d + 1, d + 1), "theta_lin": (2, K, d + 1),
+        "R_mix": (2, E, E), "theta_mix": (2, E),
         "evidence": (2, E), "noise": (2, E), "heard": (2, E), "rank": (2, E), "explorer": (2,),
         "mean": (2, d), "scale": (2, d), "shift": (2, K), "unit": (2,), "rows": (2, graph_mkl.KEPT, d),
         "answers": (2, graph_mkl.KEPT, K), "worth": (2, graph_mkl.KEPT),

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
-from omkl.features import Draw, column_names, frequencies, orthogonal_frequencies
+from omkl.features import Draw, column_names, few_inputs, frequencies, orthogonal_frequencies
 from omkl.graph import similarity_graph
 from omkl.kernels import Kernel, dictionary
 from omkl.losses import LossName
@@ -176,6 +176,9 @@ class GraphSettings:
         Kernels so near to a leading one that no explorer is sent there, itself among them.
     delta_dimension
         Dimension in which the similarity (7) is taken: None for that of the data, or 1.
+    orders
+        How many inputs a random feature looks at, for one kernel after the other and again from the start;
+        None for all.
     steps
         Normalised gradient experts on every kernel, beside its least squares: their step lengths in (0, 1].
     widths
@@ -192,6 +195,11 @@ class GraphSettings:
         Share of an expert's noise estimate kept with every row.
     adapt
         Start a second set of experts when the error rises, and keep the better one.
+    sure
+        Variance of a prediction, in units of the noise, below which a row makes least squares no surer: they
+        go on learning as if no more than 1 / sure such rows had been seen. 0 for streams that never change.
+    correct
+        Correct the mixture by a least squares on what its experts say beyond it.
     task, outputs
         "regression", or "classification" of so many labels.
 
@@ -203,6 +211,7 @@ class GraphSettings:
     n_features: int = 50
     out_degree: int = 3
     delta_dimension: int | None = 1
+    orders: tuple[int | None, ...] = (2, 2, None)
     steps: tuple[float, ...] = (1.0, 0.25)
     widths: tuple[float, ...] = (0.03, 0.1, 0.3)
     ridge: float = 3e-3
@@ -211,6 +220,8 @@ class GraphSettings:
     discount: float = 0.1
     memory: float = 0.97
     adapt: bool = True
+    sure: float = 0.05
+    correct: bool = True
     task: graph_mkl.Task = "regression"
     outputs: int = 1
 
@@ -220,14 +231,16 @@ class GraphSettings:
             require(is_whole(number) and number >= 1, name, "a whole number of at least 1", number)
         require(self.delta_dimension in (None, 1), "delta_dimension", "None (that of the data) or 1",
                 self.delta_dimension)  # fmt: skip
-        for name in ("steps", "widths"):
+        for name in ("orders", "steps", "widths"):
             object.__setattr__(self, name, tuple(getattr(self, name)))
+        right = all(order is None or (is_whole(order) and order >= 1) for order in self.orders)
+        require(right and len(self.orders) > 0, "orders", "whole numbers of at least 1, or None", self.orders)
         right = all(is_number(width) and width > 0 for width in self.widths)
         require(right, "widths", "positive numbers", self.widths)
         right = all(is_number(step) and 0 < step <= 1 for step in self.steps)
         require(right, "steps", "numbers above 0, at most 1", self.steps)
         require(is_number(self.ridge) and self.ridge > 0, "ridge", "a positive finite number", self.ridge)
-        for name in ("discount", "memory"):
+        for name in ("discount", "memory", "sure"):
             share = getattr(self, name)
             require(is_number(share) and 0 <= share < 1, name, "a number from 0 to below 1", share)
         require(self.task in get_args(graph_mkl.Task), "task", "regression or classification", self.task)
@@ -259,11 +272,13 @@ class GraphSettings:
         names = feature_names(d, names)
         kernels = dictionary(self.kernels)
         V = frequencies(kernels, names, self.n_features, seed)
+        few_inputs(V, names, [self.orders[i % len(self.orders)] for i in range(len(kernels))], seed)
         graph = similarity_graph(kernels, self.delta_dimension or len(names), min(self.out_degree, len(kernels)))
         return graph_mkl.Problem(
             V, graph, self.task, self.outputs, tuple(float(step) for step in self.steps),
             tuple(float(width) for width in self.widths), self.ridges(kernels),
             self.active, self.warm_up, float(self.discount), float(self.memory), 500 if self.adapt else 0,
+            float(self.sure), bool(self.correct),
         )  # fmt: skip
 
 

@@ -39,7 +39,7 @@ _ENGINES: dict[str, type[_native.Engine]] = {
     "graph-mkl": _native.GraphMklEngine,
 }
 DIVERGED, NO_UNIFORMS, REFUSED = -1, -2, -3  # what `learn` returns instead of a number of kernels
-ROWS_PADDED = ("theta", "R", "R_lin", "theta_lin")  # state that C++ reads in whole registers
+ROWS_PADDED = ("theta", "R", "R_lin", "theta_lin", "R_mix", "theta_mix")  # state that C++ reads in whole registers
 _MATERN_CODE = {0.5: 2, 1.5: 3, 2.5: 4}
 
 

@@ -272,7 +272,9 @@ void build(GraphMkl::Problem &p, Kept &kept, nb::handle o) {
   p.discount = nb::cast<double>(o.attr("discount"));
   p.memory = nb::cast<double>(o.attr("memory"));
   p.trial = nb::cast<int64_t>(o.attr("trial"));
-  p.E = p.V.N * p.B + 1 + p.M;
+  p.sure = nb::cast<double>(o.attr("sure"));
+  p.correct = nb::cast<bool>(o.attr("correct")) && !p.classify;
+  p.E = p.V.N * p.B + 1 + p.M, p.stride_mix = padded(p.E);
   p.n = 2 * p.V.D, p.stride = padded(p.n);
   p.n_lin = p.V.d + 1, p.stride_lin = padded(p.n_lin);
 }
@@ -348,6 +350,8 @@ void bind_state(GraphMkl::State &s, const GraphMkl::Problem &p, Kept &kept, nb::
   s.theta = padded_rows(kept, o, "theta", {2, N, p.B, p.K, p.n});
   s.R_lin = padded_rows(kept, o, "R_lin", {2, p.n_lin, p.n_lin});
   s.theta_lin = padded_rows(kept, o, "theta_lin", {2, p.K, p.n_lin});
+  s.R_mix = padded_rows(kept, o, "R_mix", {2, p.E, p.E});
+  s.theta_mix = padded_rows(kept, o, "theta_mix", {2, p.E});
   s.evidence = entries<double>(kept, o, "evidence", 2 * p.E);
   s.noise = entries<double>(kept, o, "noise", 2 * p.E);
   s.heard = entries<int64_t>(kept, o, "heard", 2 * p.E);
@@ -399,9 +403,9 @@ long more_for(const Problem &) {
   return 0;
 }
 long more_for(const GraphMkl::Problem &p) {
-  const long widest = p.stride > p.stride_lin ? p.stride : p.stride_lin, E = padded(p.E), K = padded(p.K);
+  const long E = padded(p.E), K = padded(p.K), widest = std::max({p.stride, p.stride_lin, p.stride_mix});
   const long inputs = 2 * padded(p.V.d) + 2 * p.V.P, features = (4 * (p.V.N + 1) + 3) * widest;
-  return inputs + features + 7 * E + padded(2 * p.E * p.K) + 2 * K + 2 * WINDOW;
+  return inputs + features + 10 * E + padded(2 * p.E * p.K) + 2 * K + 2 * WINDOW;
 }
 
 // Uniforms that one round takes.

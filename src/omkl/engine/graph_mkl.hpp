@@ -11,6 +11,7 @@ constexpr long LEVELS = 7;
 constexpr double LEVEL[LEVELS] = {0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99};
 constexpr double GAIN = 0.05, LEAST_VARIANCE = 1e-12, LARGEST = 1e90;
 constexpr double COLDEST = 1e-2, HOTTEST = 1e2;
+constexpr double MIX_RIDGE = 100, MIX_CLIP = 3;
 constexpr double FAST = 50, SLOW = 500, RISE = 2;
 
 OMKL_INLINE double dot(const double *a, const double *b, long stride) {
@@ -41,8 +42,9 @@ OMKL_INLINE void root_times(const double *R, long n, long stride, const double *
   for (; i < stride; ++i) phi[i] = 0;
 }
 
-// R = downdate(phi) R and Pz = R' phi, a block of G registers of columns at a time, down the rows that reach it.
-template <long G>
+// R = downdate(sqrt(counts) phi) R and Pz = R' phi, a block of G registers of columns at a time, down the rows that
+// reach it; R stays as it is where nothing counts.
+template <long G, bool COUNTS>
 OMKL_INLINE void root_columns(double *R, long first, long n, long stride, const double *phi, const double *keep,
                               const double *take, double *Pz) {
   vec b[G] = {};
@@ -50,29 +52,39 @@ OMKL_INLINE void root_columns(double *R, long first, long n, long stride, const 
     double *row = R + i * stride + first;
     for (long g = 0; g < G; ++g) {
       const vec r = load(row + g * W);
-      store(row + g * W, keep[i] * r - take[i] * b[g]);
+      if (COUNTS) store(row + g * W, keep[i] * r - take[i] * b[g]);
       b[g] += phi[i] * r;
     }
   }
   for (long g = 0; g < G; ++g) store(Pz + first + g * W, b[g]);
 }
 
-OMKL_INLINE void root_update(double *R, long n, long stride, const double *phi, double *keep, double *take,
+template <bool COUNTS>
+OMKL_INLINE void all_columns(double *R, long n, long stride, const double *phi, const double *keep, const double *take,
                              double *Pz) {
+  long j = 0;
+  for (; j + 4 * W <= stride; j += 4 * W) root_columns<4, COUNTS>(R, j, n, stride, phi, keep, take, Pz);
+  for (; j < stride; j += W) root_columns<1, COUNTS>(R, j, n, stride, phi, keep, take, Pz);
+}
+
+OMKL_INLINE void root_update(double *R, long n, long stride, const double *phi, double counts, double *keep,
+                             double *take, double *Pz) {
+  if (!(counts > 0)) {
+    all_columns<false>(R, n, stride, phi, keep, take, Pz);
+    return;
+  }
   double before = 1;
   for (long i = 0; i < n; ++i) {
     keep[i] = before;
-    take[i] = before += phi[i] * phi[i];
+    take[i] = before += counts * phi[i] * phi[i];
   }
   for (long i = n; i < stride; ++i) keep[i] = take[i] = 1;
   for (long i = 0; i < stride; ++i) {  // apart from the sums, so that whole registers are divided
     const double less = keep[i], more = take[i];
     keep[i] = sqrt(less / more);
-    take[i] = phi[i] / sqrt(less * more);
+    take[i] = counts * phi[i] / sqrt(less * more);
   }
-  long j = 0;
-  for (; j + 4 * W <= stride; j += 4 * W) root_columns<4>(R, j, n, stride, phi, keep, take, Pz);
-  for (; j < stride; j += W) root_columns<1>(R, j, n, stride, phi, keep, take, Pz);
+  all_columns<true>(R, n, stride, phi, keep, take, Pz);
 }
 
 struct GraphMklRound {
@@ -92,11 +104,14 @@ struct GraphMklRound {
     double *chance;       // [K padded]
     double *rank;              // [E], as bytes
     double *square, *near;     // [WINDOW]
-    double nearest;
+    double *beyond;            // [2][E padded]
+    double *phi_mix;           // [E padded]
+    double nearest, mean, deviation;
     long widest;
 
     Room(const Problem &p, double *a) {
       widest = p.stride > p.stride_lin ? p.stride : p.stride_lin;
+      if (p.stride_mix > widest) widest = p.stride_mix;
       const long Ep = padded(p.E), Kp = padded(p.K);
       x = a, a += padded(p.V.d);
       xs = a, a += padded(p.V.d);
@@ -114,7 +129,9 @@ struct GraphMklRound {
       chance = a, a += Kp;
       rank = a, a += Ep;
       square = a, a += WINDOW;
-      near = a;
+      near = a, a += WINDOW;
+      beyond = a, a += 2 * Ep;
+      phi_mix = a;
     }
   };
 
@@ -152,6 +169,9 @@ struct GraphMklRound {
 
   static void be_born(const Problem &p, State &s, long g) {
     forget(p, s, g);
+    double *R = s.R_mix + g * p.E * p.stride_mix, *theta = s.theta_mix + g * p.stride_mix;
+    for (long j = 0; j < p.E * p.stride_mix; ++j) R[j] = 0;
+    for (long j = 0; j < p.E; ++j) R[j * p.stride_mix + j] = 1 / sqrt(MIX_RIDGE), theta[j] = 0;
     for (long e = 0; e < p.E; ++e) {
       s.evidence[g * p.E + e] = 0, s.noise[g * p.E + e] = 1;
       s.heard[g * p.E + e] = 0, s.rank[g * p.E + e] = e;
@@ -357,8 +377,25 @@ struct GraphMklRound {
           spread += room.weight[at] * (variance(s, g, p, e, room.q[at]) + gap * gap);
         });
       out[1] = sqrt(spread);
+      if (p.correct) out[0] = corrected(p, s, room, out[0], out[1]);
     }
     return fine;
+  }
+
+  static double within(double a) { return a > MIX_CLIP ? MIX_CLIP : a < -MIX_CLIP ? -MIX_CLIP : a; }
+
+  // The mixture, moved by what its incumbent experts say beyond it.
+  static double corrected(const Problem &p, const State &s, Room &room, double mean, double deviation) {
+    room.mean = mean, room.deviation = deviation > 0 ? deviation : INFINITY;
+    for (long g = 0; g < 2; ++g) {
+      double *z = room.beyond + g * p.stride_mix;
+      for (long e = 0; e < p.stride_mix; ++e) z[e] = 0;
+      each_awake(p, s, g, [&](long e, bool speaks) {
+        if (speaks) z[e] = within((room.mu[g * p.E + e] - mean) / room.deviation);
+      });
+    }
+    const long g = s.incumbent * p.stride_mix;
+    return mean + deviation * within(dot(s.theta_mix + g, room.beyond + g, p.stride_mix));
   }
 
   static void predict(const Problem &p, const State &s, Scratch &scratch, const double *x, double *out) {
@@ -378,8 +415,29 @@ struct GraphMklRound {
     return -0.5 * log(v) - 2.5 * log1p(gap * gap / (4 * v));
   }
 
-  static void improve(const Problem &p, State &s, Room &room, long g, long e, const double *z, double *phi, double q,
-                      const double *target, double weight) {
+  // One row of recursive least squares, for P: room.Pz = P z, and R counts the row until z' P z is sure.
+  static void solve(const Problem &p, Room &room, double *R, long n, long stride, const double *phi, double q,
+                    double weight) {
+    const double left = p.sure > 0 ? 1 / p.sure - 1 / greater(q, LEAST_VARIANCE) : weight;
+    root_update(R, n, stride, phi, lesser(weight, left), room.keep, room.take, room.Pz);
+  }
+
+  static void correct(const Problem &p, State &s, Room &room, double y, double weight) {
+    const double wanted = within((y - room.mean) / room.deviation);
+    for (long g = 0; g < 2; ++g) {
+      if (s.age[g] < 0) continue;
+      double *R = s.R_mix + g * p.E * p.stride_mix, *theta = s.theta_mix + g * p.stride_mix;
+      const double *z = room.beyond + g * p.stride_mix;
+      const double gap = wanted - dot(theta, z, p.stride_mix);
+      root_times(R, p.E, p.stride_mix, z, room.phi_mix);
+      const double q = dot(room.phi_mix, room.phi_mix, p.stride_mix);
+      solve(p, room, R, p.E, p.stride_mix, room.phi_mix, q, weight);
+      add(theta, weight * gap / (1 + weight * q), room.Pz, p.stride_mix);
+    }
+  }
+
+  static void improve(const Problem &p, State &s, Room &room, long g, long e, const double *z, const double *phi,
+                      double q, const double *target, double weight) {
     if (e > p.V.N * p.B) return;  // what remembers has no coefficients
     const Expert x(p, s, g, e);
     if (x.b > 0) {
@@ -390,14 +448,11 @@ struct GraphMklRound {
       }
       return;
     }
-    const double root = sqrt(weight);
-    if (weight != 1)
-      for (long j = 0; j < x.n; ++j) phi[j] *= root;
-    root_update(x.R, x.n, x.stride, phi, room.keep, room.take, room.Pz);
+    solve(p, room, x.R, x.n, x.stride, phi, q, weight);
     for (long k = 0; k < p.K; ++k) {
       double *theta = x.theta + k * x.stride;
       const double gap = target[k] - dot(theta, z, x.stride);
-      add(theta, root * gap / (1 + weight * q), room.Pz, x.stride);
+      add(theta, weight * gap / (1 + weight * q), room.Pz, x.stride);
     }
   }
 
@@ -451,7 +506,7 @@ struct GraphMklRound {
     }
   }
 
-  static bool is_refit(int64_t age) { return age <= 8 || (age <= KEPT && (age & (age - 1)) == 0); }
+  static bool is_refit(int64_t age) { return age <= 8 || age == 16 || age == 64 || age == KEPT; }
 
   static double noise_after(const Problem &p, const State &s, Room &room, long g, long e, double y, double a) {
     const long at = g * p.E + e;
@@ -603,6 +658,7 @@ struct GraphMklRound {
             evidence = (1 - p.discount) * (evidence + room.told[g * p.E + e] - mixed);
           });
       }
+      if (p.correct) correct(p, s, room, y, weight);
       const bool challenged = s.age[1 - s.incumbent] >= 0;
       for (long g = 0; g < 2; ++g)
         if (g == s.incumbent || challenged) take_in(p, s, room, g, y, weight, r[g]);

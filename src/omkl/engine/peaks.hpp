@@ -80,7 +80,7 @@ struct PeakLoops {
         z[(t + k) % n] = -z[(t + k) % n];
         root_times(R, n, stride, z, phi);
         const double q = dot(phi, phi, stride);
-        root_update(R, n, stride, phi, keep, take, Pz);
+        root_update(R, n, stride, phi, 1.0, keep, take, Pz);
         const double gap = 1 - dot(theta + k * stride, z, stride);
         add(theta + k * stride, gap / (1 + q), Pz, stride);
       }

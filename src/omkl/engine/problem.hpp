@@ -174,13 +174,17 @@ struct GraphMkl {
     int64_t active, warm_up;
     double discount, memory;
     int64_t trial;
-    long E, n, stride, n_lin, stride_lin;  // experts; features of a kernel and of the inputs, padded too
+    double sure;
+    bool correct;
+    long E, n, stride, n_lin, stride_lin, stride_mix;  // experts; features of a kernel and of the inputs, padded too
   };
   struct State {
     double *R;          // [2][N][n][stride], lower triangular
     double *theta;      // [2][N][B][K][stride]
     double *R_lin;      // [2][n_lin][stride_lin]
     double *theta_lin;  // [2][K][stride_lin]
+    double *R_mix;      // [2][E][stride_mix]
+    double *theta_mix;  // [2][stride_mix]
     double *evidence, *noise;
     int64_t *heard, *rank, *explorer;
     double *mean, *scale, *shift, *unit, *rows, *answers, *worth, *window, *recalled;

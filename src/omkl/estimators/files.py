@@ -54,7 +54,7 @@ def decode_parameters(body: Any) -> dict[str, Any]:
     parameters = dict(body)
     if isinstance(parameters.get("kernels"), list):
         parameters["kernels"] = decode_kernels(parameters["kernels"])
-    for name in ("steps", "widths"):
+    for name in ("orders", "steps", "widths"):
         if name in parameters:
             parameters[name] = tuple(parameters[name])
     return parameters

@@ -27,7 +27,9 @@ def half_width(reach: Vector, coverage: float) -> float:
 def graph_settings(model: Any, loss: LossName) -> GraphSettings:
     """The settings of an estimator; what it leaves open depends on the task."""
     given = {f.name: getattr(model, f.name) for f in dataclasses.fields(GraphSettings) if hasattr(model, f.name)}
-    usual = {"discount": 0.1, "memory": 0.97} if loss == "squared" else {"discount": 0.01, "memory": 0.98}
+    usual = {"discount": 0.1, "memory": 0.97, "sure": 0.05}
+    if loss != "squared":
+        usual = {"discount": 0.01, "memory": 0.98, "sure": 0.01}
     return GraphSettings(**(given | {name: value for name, value in usual.items() if given[name] is None}))
 
 
@@ -107,11 +109,14 @@ class GraphTargetCore(GraphCore):
 
 
 class GraphLabelCore(GraphCore):
-    """GraphMKL for labels: an output for each, added when the label first comes."""
+    """GraphMKL for labels: an output for each, added when a label comes that was not announced."""
 
-    def __init__(self, settings: GraphSettings, seed: int, names: Sequence[Hashable]) -> None:
-        super().__init__(dataclasses.replace(settings, task="classification", outputs=1), seed, names)
-        self.labels: list[Hashable] = []
+    def __init__(
+        self, settings: GraphSettings, seed: int, names: Sequence[Hashable], labels: Sequence[Hashable] = ()
+    ) -> None:
+        outputs = max(len(labels), 1)
+        super().__init__(dataclasses.replace(settings, task="classification", outputs=outputs), seed, names)
+        self.labels: list[Hashable] = list(labels)
 
     def anew(self, rng: np.random.Generator) -> Self:
         twin = super().anew(rng)

@@ -448,6 +448,7 @@ class GraphMKL(Door):
         kernels: Kernels = "gaussian",
         n_features: int = 50,
         out_degree: int = 3,
+        orders: tuple[int | None, ...] = (2, 2, None),
         steps: tuple[float, ...] = (1.0, 0.25),
         widths: tuple[float, ...] = (0.03, 0.1, 0.3),
         ridge: float = 3e-3,
@@ -456,11 +457,14 @@ class GraphMKL(Door):
         discount: float | None = None,
         memory: float | None = None,
         adapt: bool = True,
+        sure: float | None = None,
+        correct: bool = True,
         random_state: Any = None,
     ) -> None:
         self.kernels = kernels
         self.n_features = n_features
         self.out_degree = out_degree
+        self.orders = orders
         self.steps = steps
         self.widths = widths
         self.ridge = ridge
@@ -469,6 +473,8 @@ class GraphMKL(Door):
         self.discount = discount
         self.memory = memory
         self.adapt = adapt
+        self.sure = sure
+        self.correct = correct
         self.random_state = random_state
 
     def _settings(self) -> Any:
@@ -510,6 +516,8 @@ class GraphMKLRegressor(GraphMKL, Regressing):
         Random features per kernel.
     out_degree : int, default=3
         Kernels so near to a leading one that no explorer is sent there, itself among them.
+    orders : tuple of int or None, default=(2, 2, None)
+        How many inputs a random feature looks at, kernel after kernel and again from the start; None for all.
     steps : tuple of float, default=(1.0, 0.25)
         Step lengths of the gradient experts on every kernel, beside its least squares.
     widths : tuple of float, default=(0.03, 0.1, 0.3)
@@ -524,6 +532,11 @@ class GraphMKLRegressor(GraphMKL, Regressing):
         0.1 and 0.97 for numbers, 0.01 and 0.98 for labels.
     adapt : bool, default=True
         Start a second set of experts when the error rises, and keep the better one.
+    sure : float, default=None
+        Least squares go on learning as if no more than 1 / sure rows like the next had been seen; 0.05 for
+        numbers, 0.01 for labels; 0 for streams that never change.
+    correct : bool, default=True
+        Correct the mixture by a least squares on what its experts say beyond it (numbers only).
     random_state : int, RandomState or None, default=None
 
     Examples
@@ -603,7 +616,8 @@ class GraphMKLClassifier(GraphMKL, Classifying):
         return log_p[:, 1] - log_p[:, 0] if len(self.classes_) == 2 else log_p
 
     def _new_core(self) -> Any:
-        return GraphLabelCore(self._settings(), self._seed(), column_names(self.n_features_in_))
+        names = column_names(self.n_features_in_)
+        return GraphLabelCore(self._settings(), self._seed(), names, self.classes_.tolist())
 
     def _scores(self, X: Any) -> Matrix:
         core = self._core()

@@ -14,12 +14,14 @@ import numpy as np
 from omkl.arrays import Matrix, Vector
 from omkl.kernels import Gaussian, log_grid
 from omkl.lab.data.sets import load
+from omkl.lab.peers.courses import DRIFT, changing
 from omkl.online import Online
 from omkl.persist import write_atomically
 from omkl.rounds.graph_mkl import RANK_EVERY
 from omkl.settings import GraphSettings
 
-SETS = {"airfoil": None, "concrete": None, "wine_white": None, "naval": None, "bias": 6000, "energy": 6000}
+SETS = {"airfoil": None, "concrete": None, "wine_white": None, "naval": None, "bias": 6000, "energy": 6000,
+        "switch": 20_000, "friedman-lea": 20_000}  # fmt: skip
 VARIANTS: dict[str, dict[str, Any]] = {
     "as it is: leaders, explorers sent by the graph": {},
     "no graph: explorers drawn evenly": {"out_degree": 1},
@@ -29,6 +31,11 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "no gradient experts": {"steps": ()},
     "one gradient expert (step 1)": {"steps": (1.0,)},
     "no second set on a change": {"adapt": False},
+    "every kernel looks at all inputs": {"orders": (None,)},
+    "every kernel looks at pairs of inputs": {"orders": (2,)},
+    "least squares become as sure as they can": {"sure": 0.0},
+    "no correction beyond the mixture": {"correct": False},
+    "none of these three": {"orders": (None,), "sure": 0.0, "correct": False},
     "21 kernels": {"kernels": log_grid(Gaussian, 0.1, 10.0, 21)},
     "twice the random features": {"n_features": 100},
 }
@@ -64,7 +71,7 @@ def run(variant: str, X: Matrix, y: Vector, seed: int) -> tuple[float, float, fl
 def measure() -> list[dict[str, Any]]:
     lines = []
     for name, rows in SETS.items():
-        stream = load(name)
+        stream = changing(name, rows or 0) if name in DRIFT else load(name)
         for variant in VARIANTS:
             told = np.array([run(variant, stream.X[:rows], stream.y[:rows], seed) for seed in range(SEEDS)])
             mse, micros, experts = np.median(told, axis=0)
@@ -85,7 +92,7 @@ def table(lines: list[dict[str, Any]]) -> str:
     out = ["| | " + " | ".join(SETS) + " | experts | us |", "|---" * (len(SETS) + 3) + "|"]
     for variant in VARIANTS:
         own = [line for line in lines if line["variant"] == variant]
-        cells = [f"{1e3 * line['mse']:.4g}" for line in own]
+        cells = [f"{line['mse'] * (1 if line['dataset'] in DRIFT else 1e3):.4g}" for line in own]
         micros = [line["microseconds"] for line in own if line["microseconds"] is not None]
         time_cell = f"{np.median(micros):.0f}" if micros else ""
         experts = np.median([line["experts"] for line in own])

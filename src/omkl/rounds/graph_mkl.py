@@ -10,15 +10,25 @@ evidence is the discounted log-likelihood of its predictions against that of the
 mixture weighs experts by their evidence. For labels the target is a row of zeros with a one, and
 a Gaussian around each such row gives the chances.
 
+*Few inputs.* The random features of most kernels look at two inputs each (`features.few_inputs`), so
+that such a kernel is a sum over pairs of inputs; the others look at all.
+
+*Beyond the mixture.* One more least squares learns, from what the experts say beyond the mixture,
+what is still missing, and corrects the prediction of a number: a mixture cannot leave the span
+between its experts, and errors that they share in parts cancel in a sum.
+
 *Who is evaluated.* All experts for the first rounds (`warm_up`); then the leaders, ranked anew
 now and then, and one explorer, sent by the graph where no leader's neighbour is. An explorer
 learns and gathers evidence, and does not speak until it leads.
 
 *Scaling.* Raw units in. The first rows are kept, and the experts are made anew from them with
-what is known of the scale after 1, 2, ..., 8, 16, ..., 256 rows.
+what is known of the scale after 1, 2, ..., 8, 16, 64 and 256 rows.
 
 *Change.* When the error rises to twice what it was, a challenger is born, a second set of experts
 that knows only what comes from then on. After `trial` rounds the heavier of the two stays.
+
+*Never too sure.* A row x for which z' P z is below `sure` moves the coefficients but not P: what was
+learned counts as no more than 1 / sure rows like it, and what is new is never lost among the old.
 
 *Definite by construction.* Least squares keep a triangular R with P = R' R (Carlson 1973), so that
 no rounding can make a variance negative.
@@ -38,7 +48,7 @@ Task = Literal["regression", "classification"]
 
 WINDOW = 1024  # rows remembered
 KEPT = 256  # rows kept for making the experts anew
-REFITS = (1, 2, 3, 4, 5, 6, 7, 8, 16, 32, 64, 128, 256)
+REFITS = (1, 2, 3, 4, 5, 6, 7, 8, 16, 64, KEPT)
 CLIP = 5.0  # standard deviations
 RANK_EVERY = 20
 LISTEN = 16  # rounds before a challenger speaks
@@ -47,6 +57,8 @@ GAIN = 0.05  # of the tracking
 LARGEST = 1e90  # inputs and targets beyond it are taken as this much: their squares and sums stay finite
 TEMPERATURES = (1e-2, 1e2)  # least and most
 LEAST_VARIANCE = 1e-12  # in units of the target's variance
+MIX_RIDGE = 100.0  # of the least squares on what experts say beyond the mixture
+MIX_CLIP = 3.0  # deviations of the mixture: most that an expert, a target or the correction may lie beyond it
 FAST, SLOW, RISE = 50, 500, 2.0  # change: mean error over about 50 rounds against that over about 500
 
 
@@ -63,6 +75,8 @@ class Problem(NamedTuple):
     discount: float = 0.1  # of the evidence, per round
     memory: float = 0.97  # of the noise estimate, per round
     trial: int = 500  # rounds a challenger has; 0: there is none
+    sure: float = 0.05  # least z' P z at which a row makes least squares surer; 0: all do
+    correct: bool = True  # by what the experts say beyond the mixture
 
 
 class State(NamedTuple):
@@ -72,6 +86,8 @@ class State(NamedTuple):
     theta: Tensor  # (2, N, B, K, n)   B = 1 + steps
     R_lin: Tensor  # (2, d + 1, d + 1)
     theta_lin: Tensor  # (2, K, d + 1)
+    R_mix: Tensor  # (2, E, E)         of the least squares on what the experts say beyond the mixture
+    theta_mix: Matrix  # (2, E)
     evidence: Matrix  # (2, E)         learner b of kernel i is expert i B + b; then the linear one, then memories
     noise: Matrix  # (2, E)            variance of its errors, in units
     heard: Index  # (2, E)             rounds it was evaluated
@@ -118,6 +134,7 @@ def init(problem: Problem, r: Vector) -> State:
     state = State(
         R=np.zeros((2, N, n, n)), theta=np.zeros((2, N, B, K, n)),
         R_lin=np.zeros((2, d + 1, d + 1)), theta_lin=np.zeros((2, K, d + 1)),
+        R_mix=np.zeros((2, E, E)), theta_mix=np.zeros((2, E)),
         evidence=np.zeros((2, E)), noise=np.ones((2, E)), heard=np.zeros((2, E), np.intp),
         rank=np.tile(np.arange(E), (2, 1)), explorer=np.zeros(2, np.intp),
         mean=np.zeros((2, d)), scale=np.zeros((2, d)), shift=np.zeros((2, K)), unit=np.zeros(2),
@@ -133,6 +150,7 @@ def init(problem: Problem, r: Vector) -> State:
 def be_born(problem: Problem, s: State, g: int) -> None:
     """Slot g starts from nothing."""
     forget(problem, s, g)
+    s.R_mix[g], s.theta_mix[g] = np.eye(len(s.R_mix[g])) / np.sqrt(MIX_RIDGE), 0
     s.evidence[g], s.noise[g], s.heard[g], s.rank[g] = 0, 1, 0, np.arange(s.rank.shape[1])
     s.mean[g], s.scale[g], s.shift[g] = 0, 0, 0
     s.unit[g] = 0 if problem.task == "regression" else 1
@@ -143,7 +161,8 @@ def widen(problem: Problem, state: State) -> State:
     """The state for a problem with more features, or more labels, than it was made for.
 
     New features are nowhere to be found in the past; a challenger is born that will know them well.
-    A new label has always been absent, so that its coefficients are zero, as they should be.
+    A random feature that looks at one of them now, in place of another, starts with a coefficient of
+    zero. A new label has always been absent, so that its coefficients are zero, as they should be.
     """
     d, K = problem.V.shape[1], problem.K
     more_d, more_K = d - state.mean.shape[1], K - state.shift.shape[1]
@@ -160,6 +179,8 @@ def widen(problem: Problem, state: State) -> State:
         window=np.pad(s.window, ((0, 0), (0, more_d), (0, 0))),
         recalled=np.pad(s.recalled, ((0, 0), (0, more_K), (0, 0))),
     )
+    moved = (problem.V[:, d - more_d :] != 0).any(axis=1) & (problem.V == 0).any(axis=1)
+    s.theta[...] *= ~np.tile(moved, 2)[:, None, None]
     for k in range(d + 1 - more_d, d + 1):
         s.R_lin[:, k, k] = 1 / np.sqrt(problem.ridges[-1])
     other = 1 - s.incumbent
@@ -274,9 +295,27 @@ def hear(problem: Problem, s: State, x: Vector) -> list[dict[int, Voice]]:
     return [listen(problem, s, g, x) if s.age[g] >= 0 else {} for g in (0, 1)]
 
 
+def beyond(problem: Problem, s: State, g: int, voices: dict[int, Voice], mixed: Vector) -> Vector:
+    """(E,): what the experts of slot g that speak say beyond the mixture, in its deviations."""
+    z = np.zeros(experts(problem))
+    for e in np.flatnonzero(speaking(problem, s, g)) if voices else ():
+        z[e] = (voices[int(e)].mu[0] - mixed[0]) / (mixed[1] or np.inf)
+    return np.clip(z, -MIX_CLIP, MIX_CLIP)
+
+
+def corrected(problem: Problem, s: State, voices: list[dict[int, Voice]], mixed: Vector) -> Vector:
+    """The mixture, moved by what its incumbent experts say beyond it."""
+    if problem.task == "classification" or not problem.correct:
+        return mixed
+    g = s.incumbent
+    more = s.theta_mix[g] @ beyond(problem, s, g, voices[g], mixed)
+    return np.array([mixed[0] + mixed[1] * np.clip(more, -MIX_CLIP, MIX_CLIP), mixed[1]])
+
+
 def predict(problem: Problem, state: State, x: Vector) -> Vector:
     """(mean, deviation), or the chances of the labels."""
-    return mixture(problem, state, hear(problem, state, np.clip(x, -LARGEST, LARGEST)))[0]
+    voices = hear(problem, state, np.clip(x, -LARGEST, LARGEST))
+    return corrected(problem, state, voices, mixture(problem, state, voices)[0])
 
 
 # What they learn
@@ -298,16 +337,33 @@ def improve(problem: Problem, s: State, g: int, e: int, voice: Voice, target: Ve
     """One expert's coefficients after one answer; a weight counts the row so many times."""
     if len(voice.z) == 0:
         return  # what remembers has no coefficients
-    z, phi = voice.z, np.sqrt(weight) * voice.phi
+    z = voice.z
     i, b = divmod(e, 1 + len(problem.steps))
     theta = s.theta_lin[g] if i == len(problem.V) else s.theta[g, i, b]
     gap = target - theta @ z
     if b == 0:
         R = s.R_lin[g] if i == len(problem.V) else s.R[g, i]
-        theta += np.outer(np.sqrt(weight) * gap, R.T @ phi / (1 + phi @ phi))
-        R[...] = downdate(phi) @ R
+        solve(problem, R, theta, voice.phi, gap, weight)
     else:
         theta += min(1.0, weight * problem.steps[b - 1]) * np.outer(gap, z)
+
+
+def solve(problem: Problem, R: Matrix, theta: Matrix, phi: Vector, gap: Vector, weight: float) -> None:
+    """One row of recursive least squares, phi = R z; the row counts for P only until z' P z is `sure`."""
+    q = float(phi @ phi)
+    theta += np.outer(weight * gap, R.T @ phi / (1 + weight * q))
+    counts = weight if problem.sure == 0 else min(weight, 1 / problem.sure - 1 / max(q, LEAST_VARIANCE))
+    if counts > 0:
+        R[...] = downdate(np.sqrt(counts) * phi) @ R
+
+
+def correct(problem: Problem, s: State, voices: list[dict[int, Voice]], mixed: Vector, y: float, weight: float) -> None:
+    """Learn what was missing from the mixture."""
+    gap = np.clip((y - mixed[0]) / (mixed[1] or np.inf), -MIX_CLIP, MIX_CLIP)
+    for g in (0, 1):
+        if voices[g]:
+            z, theta = beyond(problem, s, g, voices[g], mixed), s.theta_mix[g][None]
+            solve(problem, s.R_mix[g], theta, s.R_mix[g] @ z, gap - theta @ z, weight)
 
 
 def downdate(phi: Vector) -> Matrix:
@@ -432,7 +488,8 @@ def step(problem: Problem, state: State, x: Vector, y: float, r: Vector, weight:
     x, y = np.clip(x, -LARGEST, LARGEST), float(np.clip(y, -LARGEST, LARGEST))
     voices = hear(problem, s, x)
     require_bounded(np.concatenate([v.mu for part in voices for v in part.values()]))
-    said, weights = mixture(problem, s, voices)
+    mixed, weights = mixture(problem, s, voices)
+    said = corrected(problem, s, voices, mixed)
     heard = np.array([g * experts(problem) + e for g in (0, 1) for e in voices[g]])
     if weight == 0:
         return s._replace(t=s.t + 1), Info(said, heard)
@@ -442,10 +499,12 @@ def step(problem: Problem, state: State, x: Vector, y: float, r: Vector, weight:
                 for g in (0, 1)]  # fmt: skip
         spoken = np.array([told[g][e] for g in (0, 1) for e in voices[g] if weights[g][e] > 0])
         share = np.array([weights[g][e] for g in (0, 1) for e in voices[g] if weights[g][e] > 0])
-        mixed = spoken.max() + np.log(share @ np.exp(spoken - spoken.max()))
+        joint = spoken.max() + np.log(share @ np.exp(spoken - spoken.max()))
         for g in (0, 1):
             for e, ll in told[g].items():
-                s.evidence[g, e] = (1 - problem.discount) * (s.evidence[g, e] + ll - mixed)
+                s.evidence[g, e] = (1 - problem.discount) * (s.evidence[g, e] + ll - joint)
+    if problem.task == "regression" and problem.correct:
+        correct(problem, s, voices, mixed, y, weight)
     for g in (0, 1):
         if voices[g]:
             take_in(problem, s, g, x, y, weight, voices[g], float(r[g]))
