@@ -15,6 +15,11 @@ from omkl.rounds.weights import normalised
 from omkl.settings import GraphSettings
 
 ONE_SIGMA = 0.6827
+# what the two tasks want differently
+USUAL: dict[LossName, dict[str, float]] = {
+    "squared": {"discount": 0.1, "memory": 0.97, "sure": 0.05},
+    "logistic": {"discount": 0.01, "memory": 0.98, "sure": 0.01},
+}
 
 
 def half_width(reach: Vector, coverage: float) -> float:
@@ -27,10 +32,7 @@ def half_width(reach: Vector, coverage: float) -> float:
 def graph_settings(model: Any, loss: LossName) -> GraphSettings:
     """The settings of an estimator; what it leaves open depends on the task."""
     given = {f.name: getattr(model, f.name) for f in dataclasses.fields(GraphSettings) if hasattr(model, f.name)}
-    usual = {"discount": 0.1, "memory": 0.97, "sure": 0.05}
-    if loss != "squared":
-        usual = {"discount": 0.01, "memory": 0.98, "sure": 0.01}
-    return GraphSettings(**(given | {name: value for name, value in usual.items() if given[name] is None}))
+    return GraphSettings(**(given | {name: value for name, value in USUAL[loss].items() if given[name] is None}))
 
 
 def kernel_weights(core: Core) -> Vector:
@@ -120,7 +122,7 @@ class GraphLabelCore(GraphCore):
 
     def anew(self, rng: np.random.Generator) -> Self:
         twin = super().anew(rng)
-        twin.labels = []
+        twin.labels = list(self.labels)  # those announced
         return twin
 
     def _welcome(self, label: Hashable) -> None:

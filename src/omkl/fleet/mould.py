@@ -6,7 +6,6 @@ every process, whatever other keys there are.
 """
 
 import copy
-import dataclasses
 import hashlib
 import json
 from collections.abc import Sequence
@@ -21,7 +20,6 @@ from omkl.arrays import Matrix
 from omkl.errors import ModelFileError
 from omkl.estimators import files, sklearn
 from omkl.estimators.core import LabelCore
-from omkl.estimators.graph_core import GraphLabelCore
 from omkl.features import generator
 
 Key = str | int
@@ -153,10 +151,6 @@ class Mould:
             "start anew, or give the fleet what it had then",
         )
         core, problem, compiled = copy.copy(self.core), self.core.online.problem, self.core.online.compiled
-        if isinstance(core, GraphLabelCore) and len(kept.body["labels"]) > 1:
-            outputs = len(kept.body["labels"])
-            core.settings = dataclasses.replace(core.settings, outputs=outputs)
-            problem, compiled = problem._replace(K=outputs), None
         return files.decode_learned(core, problem, compiled, kept.body, kept.arrays)
 
 

@@ -10,7 +10,7 @@ from omkl import persist
 from omkl.arrays import Index, Mask, Matrix, Vector
 from omkl.estimators import files
 from omkl.estimators.core import Core, LabelCore, TargetCore
-from omkl.estimators.graph_core import GraphLabelCore, GraphTargetCore, kernel_weights
+from omkl.estimators.graph_core import USUAL, GraphLabelCore, GraphTargetCore, kernel_weights
 from omkl.kernels import Kernel
 from omkl.losses import LossName
 from omkl.online import LARGEST_TARGET
@@ -83,11 +83,10 @@ class Answers(NamedTuple):
 
 def new_core(learner: str, task: Task, seed: int, names: list[str]) -> Core:
     """The learner of this name with its defaults."""
-    if learner == "graph-mkl":
-        if task == "regression":
-            return GraphTargetCore(GraphSettings(), seed, names)
-        return GraphLabelCore(GraphSettings(discount=0.01, memory=0.98), seed, names)
     loss: LossName = "squared" if task == "regression" else "logistic"
+    if learner == "graph-mkl":
+        usual: Any = USUAL[loss]
+        return (GraphTargetCore if task == "regression" else GraphLabelCore)(GraphSettings(**usual), seed, names)
     settings = Settings(kernels="paper-omkr", loss=loss, budget=BUDGET) if learner == "omkr" else Settings(loss=loss)
     return (TargetCore if task == "regression" else LabelCore)(learner, settings, seed, names, "online")
 
