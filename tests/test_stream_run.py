@@ -367,6 +367,24 @@ def test_learn_goes_on_as_run_would_have(tmp_path: Path):
     assert (tmp_path / "a.omkl").read_bytes() == (tmp_path / "b.omkl").read_bytes()
 
 
+def test_learn_leaves_out_what_run_left_out(tmp_path: Path):
+    data = tmp_path / "data.csv"
+    data.write_text("a,b,c,y\n" + "".join(f"{k},{k % 3},x{k},{k % 5}\n" for k in range(50)))
+    assert invoke("run", data, "-t", "y", "--drop", "c", "--model", tmp_path / "m.omkl").exit_code == 0
+    assert "is new" not in invoke("learn", tmp_path / "m.omkl", data).stderr
+    assert set(json.loads(invoke("inspect", tmp_path / "m.omkl", "--json").stdout)["columns"]) == {"a", "b"}
+
+
+def test_a_thousand_columns_with_gaps_are_no_thousand_lines(tmp_path: Path):
+    data = tmp_path / "data.csv"
+    names = [f"c{k}" for k in range(200)]
+    data.write_text(",".join([*names, "y"]) + "\n" + ",".join(["1"] * 201) + "\n" + "," * 200 + "2\n")
+    result = invoke("run", data, "-t", "y", "--learner", "raker")
+    assert result.exit_code == 0
+    assert result.stderr.count("has empty cells") == 20
+    assert "and more of this sort" in result.stderr
+
+
 def test_predict_learns_nothing_and_needs_no_target(tmp_path: Path):
     data, model = tmp_path / "data.csv", tmp_path / "m.omkl"
     data.write_text(table(500))

@@ -196,7 +196,8 @@ def learn(
         start = stream_model(model)
         options = options_of(
             data, target=start.target, learner=start.learner, key=start.key, pending=start.pending, by=start.by,
-            seed=start.seed, predictions=predictions, model=out or model, checkpoint=checkpoint, every=every,
+            features=list(start.features), drop=list(start.drop), seed=start.seed, predictions=predictions,
+            model=out or model, checkpoint=checkpoint, every=every,
             report=report,
             format=format, delimiter=delimiter, encoding=encoding, header=not no_header,
         )  # fmt: skip

@@ -114,11 +114,12 @@ class StreamModel:
     def __init__(
         self, target: str, task: Task | None, learner: str, seed: int, tell: Tell, *, key: str | None = None,
         pending: int = 10_000, date_format: str | None = None, categorical: tuple[str, ...] = (),
-        by: str | None = None,
+        by: str | None = None, features: tuple[str, ...] = (), drop: tuple[str, ...] = (),
     ) -> None:  # fmt: skip
         if by is not None and key is not None:
             raise ValueError("--by and --key do not go together: a fleet has no rows that wait")
         self.by = by
+        self.features, self.drop = features, drop  # what a reader is to hand on, all unless named, and not
         self.fleet: Fleet | None = None
         self.target, self.task, self.learner, self.seed = target, task, learner, seed
         self.key, self.pending = key, pending
@@ -503,6 +504,7 @@ def encode(model: StreamModel, arrays: Arrays) -> Any:
         "target": model.target, "task": model.task, "learner": model.learner, "seed": model.seed, "key": model.key,
         "pending": model.pending, "comma": model.comma, "learned": model.learned, "waiting": waiting,
         "encoder": model.encoder.body(), "core": files.encode_core(model.core, arrays, compact=False), "by": model.by,
+        "features": list(model.features), "drop": list(model.drop),
         "names": model.names,
         "fleet": None if model.fleet is None else persist.encode_part(model.fleet, arrays, "fleet:"),
     }  # fmt: skip
@@ -518,6 +520,8 @@ def decode(body: Any, arrays: Arrays, tell: Tell = lambda about, news: None) -> 
         key=body["key"],
         pending=body["pending"],
         by=body["by"],
+        features=tuple(body["features"]),
+        drop=tuple(body["drop"]),
     )
     demand(model.task in (None, "regression", "classification"), "there is no such task")
     model.encoder = Encoder.from_body(body["encoder"], tell)

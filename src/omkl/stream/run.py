@@ -25,6 +25,7 @@ from omkl.stream.model import Said, StreamModel, Task
 from omkl.stream.source import DataError, Format, Reading, Source, Stop
 
 PIECE_ROWS = 10_000
+MOST_NEWS = 20
 WRITTEN = (".csv", ".tsv", ".jsonl")
 
 
@@ -103,16 +104,20 @@ class Outcome:
 
 
 class Teller:
-    """News, each told once."""
+    """News, each told once, and of one sort no more than MOST_NEWS: a file may have thousands of columns."""
 
     def __init__(self, say: Callable[[str], None]) -> None:
         self.say = say
         self.told: dict[str, str] = {}
 
     def __call__(self, about: str, news: str) -> None:
-        if about not in self.told:
-            self.told[about] = news
-            self.say(news)
+        sort = about.partition(" ")[0]
+        if about in self.told or f"more {sort}" in self.told:
+            return
+        if sum(other.partition(" ")[0] == sort for other in self.told) >= MOST_NEWS:
+            about, news = f"more {sort}", "and more of this sort"
+        self.told[about] = news
+        self.say(news)
 
 
 class Writer:
@@ -231,7 +236,7 @@ class Run:
             self.model = start or StreamModel(
                 options.target, options.task, options.learner, options.seed, self.tell, key=options.key,
                 pending=options.pending, date_format=options.date_format, categorical=options.categorical,
-                by=options.by,
+                by=options.by, features=options.features, drop=options.drop,
             )  # fmt: skip
             self.history: History | None = None
         else:
