@@ -2,4 +2,4 @@
 
 from importlib.util import find_spec
 
-collect_ignore = [] if find_spec("pyspark") else ["src/omkl/fleet/spark.py"]
+collect_ignore = [] if find_spec("pyspark") else ["src/omkl/fleet/spark.py", "tests/spark_driver.py"]
