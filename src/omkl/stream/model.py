@@ -28,6 +28,9 @@ COVERAGE = 0.9
 BUDGET = 500  # rows that OMKR keeps, so that it neither grows nor slows down for ever
 MOST_LABELS = 100  # every label has coefficients of its own in every expert
 LEARN, ASK, ANSWER = range(3)
+# what a fleet is made of
+ESTIMATORS = {"graph-mkl": "GraphMKL", "sfg-mkl": "SFGMKL", "sfg-mkl-r": "SFGMKL", "raker": "Raker", "omkl-gf": "OMKLGF",
+              "omkr": "OMKR", "rfomkr": "RFOMKR"}  # fmt: skip
 
 
 class Prepared(NamedTuple):
@@ -219,8 +222,7 @@ class StreamModel:
             raise DataError(f"there is no column to learn {self.target!r} from; give at least one more")
         self.names = names
         kind = "Regressor" if self.task == "regression" else "Classifier"
-        family = self.learner.replace("sfg-mkl-r", "sfg-mkl").upper().replace("-", "").replace("GRAPHMKL", "GraphMKL")
-        made = getattr(sklearn, f"{family.replace('RAKER', 'Raker')}{kind}", None)
+        made = getattr(sklearn, ESTIMATORS[self.learner] + kind, None)
         if made is None:
             raise DataError(f"{self.learner} has no {kind.lower()}; choose another --learner")
         refine = {"refine": True} if self.learner == "sfg-mkl-r" else {}
