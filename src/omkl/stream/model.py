@@ -29,8 +29,8 @@ BUDGET = 500  # rows that OMKR keeps, so that it neither grows nor slows down fo
 MOST_LABELS = 100  # every label has coefficients of its own in every expert
 LEARN, ASK, ANSWER = range(3)
 # what a fleet is made of
-ESTIMATORS = {"graph-mkl": "GraphMKL", "sfg-mkl": "SFGMKL", "sfg-mkl-r": "SFGMKL", "raker": "Raker", "omkl-gf": "OMKLGF",
-              "omkr": "OMKR", "rfomkr": "RFOMKR"}  # fmt: skip
+ESTIMATORS = {"graph-mkl": "GraphMKL", "sfg-mkl": "SFGMKL", "sfg-mkl-r": "SFGMKL", "raker": "Raker",
+              "omkl-gf": "OMKLGF", "omkr": "OMKR", "rfomkr": "RFOMKR"}  # fmt: skip
 
 
 class Prepared(NamedTuple):
