@@ -11,9 +11,9 @@ import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
-from omkl.stream import columns, source
+from omkl.stream import columns, parsers
 from omkl.stream.columns import Encoder, commas, numbers, own_feature, times
-from omkl.stream.source import Batch
+from omkl.stream.parsers import Batch
 
 WORDS = st.sampled_from(["red", "green", "blue", " red ", "A7", '5"', "x=y", "0x1F", "12%", "über", "-"])
 DIGITS = st.sampled_from(["1", "2.5", "-3e4", " 7 ", "+0.5", "1e400", "inf", "NAN", "true", "False", "1e99", "007"])
@@ -136,8 +136,8 @@ def test_a_text_is_a_number_where_python_says_so(text: str):
 @given(st.lists(NUMERIC.filter(lambda text: text.strip()), min_size=1, max_size=10))
 def test_the_reader_and_the_encoder_parse_the_same_numbers(texts: list[str]):
     content = ("x,y\n" + "".join(f"{text},1\n" for text in texts)).encode()
-    parser = source._CsvParser(source.Reading(numbers={"x", "y"}), "", b"x,y\n", "csv")
-    fast = parser.parse(source.Piece("", len(texts), 0, 0, content[4:], parser.parse)).columns["x"]
+    parser = parsers.CsvParser(parsers.Reading(numbers={"x", "y"}), "", b"x,y\n", "csv")
+    fast = parser.parse(parsers.Piece("", len(texts), 0, 0, content[4:], parser.parse)).columns["x"]
     slow = {"x": texts}
     assert encoded(known_numbers(), [batch({"x": fast})]) == encoded(known_numbers(), [batch(slow)])
 

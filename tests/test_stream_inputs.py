@@ -25,10 +25,12 @@ from typer.testing import CliRunner
 
 from omkl import persist
 from omkl.cli import app
-from omkl.stream import columns, source
+from omkl.stream import columns, records
 from omkl.stream.columns import Encoder
+from omkl.stream.parsers import Reading
+from omkl.stream.raw import DataError, Stop
 from omkl.stream.run import Options, Run
-from omkl.stream.source import DataError, Reading, Source, Stop
+from omkl.stream.source import Source
 
 OMKL = [sys.executable, "-c", "from omkl.cli import main; main()"]
 ROWS = 40
@@ -627,7 +629,7 @@ def test_the_limits_on_the_page_are_the_limits():
     text = " ".join(PAGE.read_text().split())
     for limit in (
         f"at most {columns.MOST_CATEGORIES};", f"at most {columns.MOST_FEATURES} features",
-        f"beyond {columns.LARGEST:.0e}".replace("+", ""), f"have {source.LONGEST_RECORD >> 20} MiB",
+        f"beyond {columns.LARGEST:.0e}".replace("+", ""), f"have {records.LONGEST_RECORD >> 20} MiB",
         f"({columns.SNIFF} at most)", f"({Options().every} unless given). Killed",
         f"({Options().pending} unless given)",
     ):  # fmt: skip

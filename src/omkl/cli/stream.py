@@ -68,8 +68,8 @@ def one_of(name: str, value: str, known: tuple[str, ...]) -> str:
 
 def options_of(data: list[str], **given: Any) -> Any:
     """What was asked for, checked."""
+    from omkl.stream.parsers import FORMATS
     from omkl.stream.run import Options
-    from omkl.stream.source import FORMATS
 
     if given.get("format") is not None:
         one_of("--format", given["format"], FORMATS)

@@ -18,7 +18,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omkl.arrays import Mask, Vector
-from omkl.stream.source import NULLS, Batch, DataError
+from omkl.stream.parsers import NULLS, Batch
+from omkl.stream.raw import DataError
 
 Kind = Literal["number", "category", "time"]
 Comma = Literal["thousands", "decimal"]

@@ -15,8 +15,10 @@ from omkl.errors import BudgetWarning, DivergenceError
 from omkl.stream.display import Display
 from omkl.stream.history import History
 from omkl.stream.model import Answers, Prepared, Said, StreamModel
+from omkl.stream.parsers import Batch, Reading
+from omkl.stream.raw import DataError, Stop
 from omkl.stream.run import PIECE_ROWS, Options, Teller, check_outputs
-from omkl.stream.source import Batch, DataError, Reading, Source, Stop
+from omkl.stream.source import Source
 
 ONLY_NUMBERS = ("omkr", "rfomkr")  # they have the squared loss alone
 BASELINES = {"regression": ("running mean", "last value"), "classification": ("most frequent label", "last label")}

@@ -18,7 +18,8 @@ from omkl.persist import Arrays, Codec, demand
 from omkl.rounds.weights import normalised
 from omkl.settings import GraphSettings, Settings
 from omkl.stream.columns import Comma, Encoded, Encoder, Tell, commas, labels, numbers
-from omkl.stream.source import Batch, DataError
+from omkl.stream.parsers import Batch
+from omkl.stream.raw import DataError
 
 if TYPE_CHECKING:
     from omkl.fleet import Fleet

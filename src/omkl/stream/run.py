@@ -22,7 +22,9 @@ from omkl.persist import Arrays, Codec
 from omkl.stream import model as models
 from omkl.stream.history import History
 from omkl.stream.model import Said, StreamModel, Task
-from omkl.stream.source import DataError, Format, Reading, Source, Stop
+from omkl.stream.parsers import Format, Reading
+from omkl.stream.raw import DataError, Stop
+from omkl.stream.source import Source
 
 PIECE_ROWS = 10_000
 MOST_NEWS = 20
