@@ -1,5 +1,7 @@
 """GraphMKL: rounds against engine, laws of its parts, and what it promises its users."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -8,6 +10,7 @@ from hypothesis import strategies as st
 import omkl
 import omkl.river
 from omkl import engine
+from omkl.estimators.graph_core import GraphTargetCore
 from omkl.rounds import graph_mkl
 from omkl.rounds.graph_mkl import KEPT, LEVELS, WINDOW
 
@@ -166,7 +169,7 @@ def test_the_phase_of_few_inputs_varies_as_that_of_all():
     assert pairs == pytest.approx(whole, rel=0.15)
 
 
-def test_what_looks_at_a_new_input_starts_from_nothing_and_the_rest_stays():
+def test_what_looks_at_a_new_input_starts_from_nothing_and_gradient_experts_keep_the_rest():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(300, 4))
     y = X[:, 0] * X[:, 1] + X[:, 2]
@@ -180,7 +183,8 @@ def test_what_looks_at_a_new_input_starts_from_nothing_and_the_rest_stays():
     assert not moved.all()
     for i in range(len(moved)):
         np.testing.assert_array_equal(online.state.theta[0, i, ..., moved[i]], 0)
-        np.testing.assert_array_equal(online.state.theta[0, i, ..., ~moved[i]], theta[0, i, ..., ~moved[i]])
+        # least squares are in test_least_squares_that_lose_features_are_as_if_they_had_never_had_them
+        np.testing.assert_array_equal(online.state.theta[0, i, 1:][..., ~moved[i]], theta[0, i, 1:][..., ~moved[i]])
     kept = ~moved[:, : before.V.shape[2]]
     for old, new, same in zip(before.V, online.problem.V, kept, strict=True):  # the inputs are divided by sqrt(d)
         np.testing.assert_allclose(new[:4, same] / np.sqrt(5), old[:, same] / np.sqrt(4), rtol=1e-12)
@@ -386,3 +390,37 @@ def test_memory_and_levels_are_what_the_rounds_say():
     assert state.window.shape == (2, 2, WINDOW)
     assert state.rows.shape == (2, KEPT, 2)
     assert state.reach.shape == LEVELS.shape
+
+
+def test_least_squares_that_lose_features_are_as_if_they_had_never_had_them():
+    rng = np.random.default_rng(0)
+    Z, Y, ridge = rng.normal(size=(60, 12)), rng.normal(size=(60, 2)), 0.1
+    fresh = np.isin(np.arange(12), [1, 4, 5, 11])
+
+    def solved(columns: Any) -> tuple[Any, Any]:
+        P = np.linalg.inv(Z[:, columns].T @ Z[:, columns] + ridge * np.eye(sum(columns)))
+        return P, (P @ Z[:, columns].T @ Y).T
+
+    P, theta = solved(np.ones(12, dtype=bool))
+    R = np.linalg.cholesky(P[::-1, ::-1]).T[::-1, ::-1].copy()  # lower triangular, P = R' R
+    np.testing.assert_allclose(R.T @ R, P, atol=1e-12)
+    graph_mkl.unlearn(R, theta, fresh, ridge)
+    wanted, coefficients = solved(~fresh)
+    np.testing.assert_allclose((R.T @ R)[np.ix_(~fresh, ~fresh)], wanted, atol=1e-12)
+    np.testing.assert_allclose((R.T @ R)[np.ix_(fresh, fresh)], np.eye(4) / ridge, atol=1e-10)
+    np.testing.assert_allclose((R.T @ R)[np.ix_(fresh, ~fresh)], 0, atol=1e-10)
+    np.testing.assert_allclose(theta[:, ~fresh], coefficients, atol=1e-12)
+    assert not theta[:, fresh].any()
+    assert (np.triu(R, 1) == 0).all()
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_feature_that_comes_late_does_not_upset_what_was_learned(seed: int):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(1600, 7))
+    y = np.sin(2 * X[:, 0]) + X[:, 1] * X[:, 2] + 0.1 * rng.standard_normal(1600)
+    core = GraphTargetCore(omkl.GraphSettings(), seed, list("abcdef"))
+    core.run(np.ascontiguousarray(X[:1500, :6]), y[:1500])
+    core.meet(["g"])
+    after = (core.run(np.ascontiguousarray(X[1500:]), y[1500:]) - y[1500:]) ** 2
+    assert after.mean() < y.var()  # better than having learned nothing

@@ -161,8 +161,9 @@ def widen(problem: Problem, state: State) -> State:
     """The state for a problem with more features, or more labels, than it was made for.
 
     New features are nowhere to be found in the past; a challenger is born that will know them well.
-    A random feature that looks at one of them now, in place of another, starts with a coefficient of
-    zero. A new label has always been absent, so that its coefficients are zero, as they should be.
+    A random feature that looks at one of them now, in place of another, starts anew, and the others take
+    over what it said. A new label has always been absent, so that its coefficients are zero, as they
+    should be.
     """
     d, K = problem.V.shape[1], problem.K
     more_d, more_K = d - state.mean.shape[1], K - state.shift.shape[1]
@@ -180,7 +181,10 @@ def widen(problem: Problem, state: State) -> State:
         recalled=np.pad(s.recalled, ((0, 0), (0, more_K), (0, 0))),
     )
     moved = (problem.V[:, d - more_d :] != 0).any(axis=1) & (problem.V == 0).any(axis=1)
-    s.theta[...] *= ~np.tile(moved, 2)[:, None, None]
+    for i in np.flatnonzero(moved.any(axis=1)):
+        for g in np.flatnonzero(s.age >= 0):
+            unlearn(s.R[g, i], s.theta[g, i, 0], np.tile(moved[i], 2), problem.ridges[i])
+        s.theta[:, i, 1:] *= ~np.tile(moved[i], 2)
     for k in range(d + 1 - more_d, d + 1):
         s.R_lin[:, k, k] = 1 / np.sqrt(problem.ridges[-1])
     other = 1 - s.incumbent
@@ -188,6 +192,21 @@ def widen(problem: Problem, state: State) -> State:
         be_born(problem, s, other)
         s.trust[:] = 0
     return s
+
+
+def unlearn(R: Matrix, theta: Matrix, fresh: Mask, ridge: float) -> None:
+    """Least squares as if these features had never been there, and new ones in their place.
+
+    The others take over what the old ones said: their coefficients and P are those given that the coefficients
+    of the old ones are 0. Cutting those off instead would be ruinous, as large ones cancel each other.
+    """
+    U, S = np.linalg.qr(R[:, fresh])
+    theta -= np.linalg.lstsq(S.T, theta[:, fresh].T)[0].T @ (U.T @ R)
+    theta[:, fresh] = 0
+    rows = (R - U @ (U.T @ R)) * ~fresh
+    rows = np.vstack((rows, np.diag(fresh)[fresh] / np.sqrt(ridge)))
+    root = np.linalg.qr(rows[:, ::-1])[1]
+    R[...] = np.tril(root[::-1, ::-1])
 
 
 def forget(problem: Problem, s: State, g: int) -> None:
