@@ -104,7 +104,10 @@ def conclude(run: Any, quiet: bool, as_json: bool) -> None:
         write(outcome, options.report)
     files = {name: getattr(options, name) for name in ("predictions", "model", "checkpoint", "report")}
     if as_json:
-        typer.echo(json.dumps(outcome.summary))
+        # JSON has no word for what is not finite
+        finite = {name: None if isinstance(value, float) and not abs(value) < float("inf") else value
+                  for name, value in outcome.summary.items()}  # fmt: skip
+        typer.echo(json.dumps(finite))
     elif not quiet:
         console = Console(file=sys.stderr if options.predictions == "-" else sys.stdout, highlight=False)
         if outcome.nothing_new:
