@@ -43,7 +43,7 @@ def test_the_tables_fit_eighty_columns_of_ascii(quick: Any):
     out = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
     table.show(quick[0], Console(file=out, width=80))
     out.flush()
-    assert "\u2026" not in out.buffer.getvalue().decode()  # type: ignore[attr-defined]
+    assert "\u2026" not in out.buffer.getvalue().decode()  # type: ignore[attr-defined]  # a wrapped buffer
 
 
 def test_one_factor_is_varied_at_a_time():

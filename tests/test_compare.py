@@ -97,8 +97,8 @@ def test_who_diverges_is_out_and_the_others_go_on(tmp_path: Path):
     def lengthen_the_step(comparison: Comparison) -> None:
         raker = comparison.entrants[0]
         if comparison.rows == 10_000:
-            core: Any = raker.model.core  # type: ignore[union-attr]
-            raker.model.core = TargetCore(  # type: ignore[union-attr]
+            core: Any = raker.model.core  # type: ignore[union-attr]  # it has one by now
+            raker.model.core = TargetCore(  # type: ignore[union-attr]  # as above
                 "raker", Settings(stabiliser="none", learning_rate=1e4), 0, core.names, "online"
             )
 

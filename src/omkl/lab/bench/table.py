@@ -82,7 +82,7 @@ def factors(results: Results) -> Iterable[Table]:
             mine: dict[tuple[str, int], float] = {}
             for t in timings:
                 if t["algorithm"] == name:
-                    mine[t["factor"], t[t["factor"]] if t["factor"] else 0] = t[way]  # type: ignore
+                    mine[t["factor"], t[t["factor"]] if t["factor"] else 0] = t[way]  # type: ignore  # a factor and a way are fields
             cells = [mine.get((factor, value)) for factor, values in FACTORS.items() for value in values]
             rows.append((name, digits(mine["", 0]), *("-" if c is None else digits(c) for c in cells)))
         yield Table(f"Microseconds per sample, one factor at a time, {title}", head, rows)
