@@ -1,0 +1,19 @@
+"""The river door."""
+
+from omkl.estimators.river.files import ESTIMATORS
+from omkl.estimators.river.graph_mkl import GraphMKLClassifier, GraphMKLRegressor
+from omkl.estimators.river.paper import (
+    OMKLGFClassifier,
+    OMKLGFRegressor,
+    OMKRRegressor,
+    RakerClassifier,
+    RakerRegressor,
+    RFOMKRRegressor,
+    SFGMKLClassifier,
+    SFGMKLRegressor,
+)
+
+__all__ = [
+    "ESTIMATORS", "GraphMKLClassifier", "GraphMKLRegressor", "OMKLGFClassifier", "OMKLGFRegressor", "OMKRRegressor",
+    "RFOMKRRegressor", "RakerClassifier", "RakerRegressor", "SFGMKLClassifier", "SFGMKLRegressor",
+]  # fmt: skip

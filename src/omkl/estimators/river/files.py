@@ -1,0 +1,57 @@
+"""Estimators of the river door in model files."""
+
+from typing import Any
+
+from omkl import persist
+from omkl.estimators import files
+from omkl.estimators.core import LabelCore
+from omkl.estimators.graph_core import GraphLabelCore
+from omkl.estimators.river.door import Classifying, Door
+from omkl.estimators.river.graph_mkl import GraphMKLClassifier, GraphMKLRegressor
+from omkl.estimators.river.paper import (
+    OMKLGFClassifier,
+    OMKLGFRegressor,
+    OMKRRegressor,
+    RakerClassifier,
+    RakerRegressor,
+    RFOMKRRegressor,
+    SFGMKLClassifier,
+    SFGMKLRegressor,
+)
+
+ESTIMATORS: tuple[type[Door], ...] = (
+    GraphMKLRegressor, GraphMKLClassifier,
+    SFGMKLRegressor, SFGMKLClassifier, RakerRegressor, RakerClassifier,
+    OMKLGFRegressor, OMKLGFClassifier, OMKRRegressor, RFOMKRRegressor,
+)  # fmt: skip
+
+
+def _encode(model: Any, compact: bool) -> tuple[Any, persist.Arrays]:
+    arrays: persist.Arrays = {}
+    body = {
+        "class": type(model).__name__,
+        "parameters": files.encode_parameters(model._get_params(), "seed", None),
+        "core": files.encode_core(model._core, arrays, compact),
+        "waiting": [
+            [persist.plain(key), [[persist.plain(name), persist.plain(value)] for name, value in row.items()]]
+            for key, row in model._waiting.items()
+        ],
+    }
+    return body, arrays
+
+
+def _decode(body: Any, arrays: persist.Arrays) -> Any:
+    kind = {c.__name__: c for c in ESTIMATORS}[body["class"]]
+    model = kind(**files.decode_parameters(body["parameters"]))
+    model._core = files.decode_core(body["core"], arrays)
+    if model._core is not None:
+        persist.demand(
+            isinstance(model._core, LabelCore | GraphLabelCore) == issubclass(kind, Classifying),
+            "core and class differ",
+        )
+    model._waiting = {key: dict(row) for key, row in body["waiting"]}
+    persist.demand(len(model._waiting) <= model.max_waiting, "more rows wait than may")
+    return model
+
+
+persist.register("river", persist.Codec(ESTIMATORS, _encode, _decode))
