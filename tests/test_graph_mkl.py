@@ -315,9 +315,27 @@ def test_prequential_intervals_are_those_that_predict_interval_gives():
     np.testing.assert_array_equal(mean, model.predict(X))
 
 
+def test_intervals_are_the_same_in_chunks_and_row_by_row_even_where_the_target_stands_still():
+    X, y = stream(3000, change=900)
+    y[:20], y[1000:2200] = 1.0, 2.0
+    model = omkl.GraphMKLRegressor(random_state=0)
+    at_once = model.predict_interval_then_learn(X, y)
+    one = omkl.GraphMKLRegressor(random_state=0)
+    one_by_one = np.vstack([one.predict_interval_then_learn(X[k : k + 1], y[k : k + 1]) for k in range(len(X))])
+    np.testing.assert_array_equal(at_once, one_by_one)
+
+
+def test_a_coverage_that_is_none_is_refused_before_anything_is_learned():
+    X, y = stream(50)
+    model = omkl.GraphMKLRegressor(random_state=0).fit(X, y)
+    with pytest.raises(ValueError, match="coverage must be a number between 0 and 1, got 0"):
+        model.predict_interval_then_learn(X, y, coverage=0)
+    assert model.n_samples_seen_ == 50
+
+
 def test_coverage_between_0_and_1_is_asked_for():
     X, y = stream(50)
-    with pytest.raises(ValueError, match=r"coverage must lie between 0 and 1, got 1\.5"):
+    with pytest.raises(ValueError, match=r"coverage must be a number between 0 and 1, got 1\.5"):
         omkl.GraphMKLRegressor(random_state=0).fit(X, y).predict_interval(X, coverage=1.5)
 
 

@@ -81,6 +81,19 @@ def register_kernel(kernel: type[Kernel]) -> type[Kernel]:
     return kernel
 
 
+def _codec_for(model: Any) -> tuple[str, Codec]:
+    for kind, codec in _CODECS.items():
+        if isinstance(model, codec.classes):
+            return kind, codec
+    raise TypeError(f"only omkl's estimators, fleets and Online can be saved, got {type(model).__name__}")
+
+
+def _codec(kind: str) -> Codec:
+    if kind not in _CODECS and kind in _HOMES:
+        importlib.import_module(_HOMES[kind])
+    return _CODECS[kind]
+
+
 # Front door
 
 
@@ -142,10 +155,8 @@ def _pack(model: Any, compact: bool) -> bytes:
 
 def _pieces(model: Any, compact: bool) -> list[bytes | memoryview]:
     """A model file in its parts: a fleet's are too large to be copied together."""
-    kind = next((kind for kind, codec in _CODECS.items() if isinstance(model, codec.classes)), None)
-    if kind is None:
-        raise TypeError(f"only omkl's estimators, fleets and Online can be saved, got {type(model).__name__}")
-    body, arrays = _CODECS[kind].encode(model, compact)
+    kind, codec = _codec_for(model)
+    body, arrays = codec.encode(model, compact)
     listing: list[Any] = []
     chunks: list[memoryview] = []
     for name, array in arrays.items():
@@ -175,10 +186,7 @@ def _unpack(data: bytes, where: str) -> Any:
     try:
         header = json.loads(bytes(content[FRONT.size : FRONT.size + length]))
         arrays = _arrays(header["arrays"], content[FRONT.size + length :])
-        kind = header["kind"]
-        if kind not in _CODECS and kind in _HOMES:
-            importlib.import_module(_HOMES[kind])
-        return _CODECS[kind].decode(header["body"], arrays)
+        return _codec(header["kind"]).decode(header["body"], arrays)
     except ModelFileError as error:
         raise ModelFileError(f"{where}: {error}") from None
     except ImportError:
@@ -189,18 +197,15 @@ def _unpack(data: bytes, where: str) -> Any:
 
 def encode_part(model: Any, arrays: Arrays, prefix: str) -> Any:
     """A model within the file of another, its arrays among the others under `prefix`."""
-    kind = next(kind for kind, codec in _CODECS.items() if isinstance(model, codec.classes))
-    body, mine = _CODECS[kind].encode(model, False)
+    kind, codec = _codec_for(model)
+    body, mine = codec.encode(model, False)
     arrays |= {prefix + name: array for name, array in mine.items()}
     return {"kind": kind, "body": body}
 
 
 def decode_part(part: Any, arrays: Arrays, prefix: str) -> Any:
-    kind = part["kind"]
-    if kind not in _CODECS and kind in _HOMES:
-        importlib.import_module(_HOMES[kind])
     mine = {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
-    return _CODECS[kind].decode(part["body"], mine)
+    return _codec(part["kind"]).decode(part["body"], mine)
 
 
 def _arrays(listing: Any, content: memoryview) -> Arrays:

@@ -11,6 +11,7 @@
 
 #include "problem.hpp"
 #include "scaling.hpp"
+#include "views.hpp"
 
 namespace omkl {
 
@@ -128,8 +129,8 @@ struct Key {
 
 // Rows of many keys: group g is record slots[g] and its rows order[starts[g]], ..., order[starts[g + 1] - 1].
 struct Groups {
-  using Places = nanobind::ndarray<const int64_t, nanobind::ndim<1>, nanobind::c_contig, nanobind::device::cpu>;
-  using Block = nanobind::ndarray<double, nanobind::ndim<2>, nanobind::c_contig, nanobind::device::cpu>;
+  using Places = nb::ndarray<const int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+  using Block = Matrix;
 
   long count;
   const int64_t *slots, *starts, *order;
@@ -156,7 +157,7 @@ struct Groups {
       right = starts[g] <= starts[g + 1] && slots[g] >= 0 && slots[g] < capacity;
     for (int64_t i = starts[0]; right && i < starts[count]; ++i)
       right = order[i] >= 0 && order[i] < static_cast<int64_t>(rows);
-    if (!right) throw nanobind::value_error("blocks, slots, starts and order do not fit each other");
+    if (!right) throw nb::value_error("blocks, slots, starts and order do not fit each other");
   }
 
   double *record(long g) const { return blocks[static_cast<size_t>(slots[g] / each)] + slots[g] % each * size; }
@@ -245,12 +246,8 @@ template <class Algorithm, class Class>
     lay_out(s, p, parts);
   }
 void bind_fleet(Class &engine_class) {
-  namespace nb = nanobind;
   using namespace nb::literals;
   using Engine = typename Class::Type;
-  using Rows = nb::ndarray<const double, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
-  using Values = nb::ndarray<const double, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-  using Said = nb::ndarray<double, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
   using Blocks = std::vector<Groups::Block>;
   using Places = Groups::Places;
 
@@ -268,8 +265,8 @@ void bind_fleet(Class &engine_class) {
            })
       .def(
           "run_keys",
-          [](const Engine &self, const Blocks &blocks, Places slots, Places starts, Places order, Rows X, Values y,
-             long draws, bool scaled, Said out) {
+          [](const Engine &self, const Blocks &blocks, Places slots, Places starts, Places order, ConstMatrix X,
+             ConstVector y, long draws, bool scaled, Vector out) {
             self.want_inputs(X.shape(1));
             if (y.shape(0) != X.shape(0) || out.shape(0) != X.shape(0) || draws < 0)
               throw nb::value_error("X, y and out must have as many rows");
@@ -280,8 +277,8 @@ void bind_fleet(Class &engine_class) {
           "blocks"_a, "slots"_a, "starts"_a, "order"_a, "X"_a, "y"_a, "draws"_a, "scaled"_a, "out"_a.noconvert())
       .def(
           "predict_keys",
-          [](const Engine &self, const Blocks &blocks, Places slots, Places starts, Places order, Rows X, bool scaled,
-             Said out) {
+          [](const Engine &self, const Blocks &blocks, Places slots, Places starts, Places order, ConstMatrix X,
+             bool scaled, Vector out) {
             self.want_inputs(X.shape(1));
             if (out.shape(0) != X.shape(0)) throw nb::value_error("X and out must have as many rows");
             const Groups groups(blocks, slots, starts, order, parts_of<Algorithm>(self).at, X.shape(0));

@@ -1,7 +1,7 @@
 // Running mean and spread of every column (Welford), and rows standardised by them.
 //
 // A row is standardised by the statistics that include it: the first row becomes 0, no value can
-// leave [-sqrt(n), sqrt(n)], and asking (keep = false) and telling (keep = true) see the same row.
+// leave [-sqrt(n), sqrt(n)], and asking and telling see the same row.
 #pragma once
 #include <cmath>
 #include <cstdint>

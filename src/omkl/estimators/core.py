@@ -260,12 +260,9 @@ class LabelCore(Core):
 
     def _run(self, X: Matrix, y: Sequence[Hashable], weight: Vector | None) -> Matrix:
         Xs = X if self.inputs is None else self.inputs.learn(X)
-        first = {label: k for k, label in reversed(list(enumerate(y)))}
-        arrivals = sorted(k for label, k in first.items() if label not in self.labels)
-        starts = sorted({0, *arrivals})
         parts = []
-        for start, stop in zip(starts, [*starts[1:], len(X)], strict=True):
-            if start in arrivals:
+        for start, stop, arrives in stretches(self.labels, y):
+            if arrives:
                 # the row that brings a label is predicted before the label is known
                 unseen = self._scores([online.ask_rows(Xs[start : start + 1]) for online in self.each])
                 self._welcome(y[start])
@@ -275,16 +272,11 @@ class LabelCore(Core):
             heard = [online.tell_rows(Xs[start:stop], np.ascontiguousarray(s), w)
                      for online, s in zip(self.learners, told, strict=True)]  # fmt: skip
             columns = np.stack(self._scores(heard), axis=1)
-            if start in arrivals:
+            if arrives:
                 columns[0] = -np.inf
                 columns[0, : len(unseen)] = np.ravel(unseen)
             parts.append(columns)
-        out = np.full((len(X), len(self.labels)), -np.inf)
-        row = 0
-        for part in parts:
-            out[row : row + len(part), : part.shape[1]] = part
-            row += len(part)
-        return out
+        return stacked(parts, len(self.labels), -np.inf)
 
     def chances_row(self, x: dict[Hashable, Any]) -> list[float]:
         with self._lock:
@@ -301,6 +293,23 @@ class LabelCore(Core):
                 online.tell(row, sign, weight)
             if self.inputs is not None:
                 self.inputs.keep()
+
+
+def stretches(known: Sequence[Hashable], y: Sequence[Hashable]) -> list[tuple[int, int, bool]]:
+    """The rows cut where a label comes for the first time: (start, stop, whether the first row brings one).
+
+    >>> stretches(["a"], ["a", "b", "a", "c"])
+    [(0, 1, False), (1, 3, True), (3, 4, True)]
+    """
+    first = {label: k for k, label in reversed(list(enumerate(y))) if label not in known}
+    arrivals = set(first.values())
+    starts = sorted({0, *arrivals})
+    return [(a, b, a in arrivals) for a, b in zip(starts, [*starts[1:], len(y)], strict=True)]
+
+
+def stacked(parts: Sequence[Matrix], labels: int, unknown: float) -> Matrix:
+    """Rows one after the other, with `unknown` for labels that came after them."""
+    return np.vstack([np.pad(p, ((0, 0), (0, labels - p.shape[1])), constant_values=unknown) for p in parts])
 
 
 def mirrored(online: Online) -> Online:

@@ -7,14 +7,17 @@ from typing import Any, Self
 import numpy as np
 
 from omkl.arrays import Matrix, Vector
-from omkl.estimators.core import Core
+from omkl.estimators.core import Core, stacked, stretches
 from omkl.losses import LossName
 from omkl.rounds import graph_mkl
 from omkl.rounds.graph_mkl import GAIN, LEVELS
 from omkl.rounds.weights import normalised
-from omkl.settings import GraphSettings
+from omkl.settings import GraphSettings, require
 
 ONE_SIGMA = 0.6827
+FAR = 2**62
+ALL_LEVELS = np.arange(len(LEVELS))
+TRACKING = np.exp(GAIN * (np.array([[False], [True]]) - (1 - LEVELS)))  # what a hit and a miss make of the widths
 # what the two tasks want differently
 USUAL: dict[LossName, dict[str, float]] = {
     "squared": {"discount": 0.1, "memory": 0.97, "sure": 0.05},
@@ -22,11 +25,14 @@ USUAL: dict[LossName, dict[str, float]] = {
 }
 
 
-def half_width(reach: Vector, coverage: float) -> float:
+def half_width(reach: Matrix, coverage: float) -> Vector:
     """Predicted deviations to either side that hold `coverage` of the targets, between the levels tracked."""
-    if not 0 < coverage < 1:
-        raise ValueError(f"coverage must lie between 0 and 1, got {coverage!r}")
-    return float(np.exp(np.interp(coverage, LEVELS, np.log(reach))))
+    require(0 < coverage < 1, "coverage", "a number between 0 and 1", coverage)
+    place = np.interp(coverage, LEVELS, np.arange(len(LEVELS)))
+    low = min(int(place), len(LEVELS) - 2)
+    log_low, log_high = np.log(reach[..., low]), np.log(reach[..., low + 1])
+    out: Vector = np.exp(log_low + (place - low) * (log_high - log_low))
+    return out
 
 
 def graph_settings(model: Any, loss: LossName) -> GraphSettings:
@@ -77,7 +83,7 @@ class GraphTargetCore(GraphCore):
         """(rows, 2): lower and upper end."""
         with self._lock:
             out = self.online.ask_rows(X)
-            return ends(out, half_width(self.online.peek("reach"), coverage) * np.ones(len(out)))
+            return ends(out, half_width(self.online.peek("reach"), coverage))
 
     def run(self, X: Matrix, y: Vector, weight: Vector | None = None) -> Vector:
         with self._lock:
@@ -85,16 +91,33 @@ class GraphTargetCore(GraphCore):
 
     def run_interval(self, X: Matrix, y: Vector, coverage: float) -> Matrix:
         """(rows, 3): mean, lower and upper end, each row's before it was learned."""
+        half_width(self.online.peek("reach"), coverage)  # refuses before anything is learned
         with self._lock:
-            reach, known = self.online.peek("reach"), bool(self.online.peek("unit").any())
-            out = self.online.tell_rows(X, y, None)
-        width = np.empty(len(out))
-        for k, (mean, deviation) in enumerate(out):  # the tracking of the rounds, row by row
-            width[k] = half_width(reach, coverage)
-            if known:
-                reach = reach * np.exp(GAIN * ((abs(y[k] - mean) > reach * deviation) - (1 - LEVELS)))
-            known = known or bool(np.ptp(y[: k + 1]) > 0)
-        return np.column_stack((out[:, 0], ends(out, width)))
+            out, reach = np.empty((len(X), 2)), np.empty((len(X), len(LEVELS)))
+            start = 0
+            while start < len(X):
+                tracked, rows = self._foresight()
+                stop = min(start + rows, len(X))
+                reach[start] = self.online.peek("reach")
+                out[start:stop] = self.online.tell_rows(X[start:stop], y[start:stop])
+                for k in range(start, stop - 1):
+                    mean, deviation = out[k]
+                    moves = TRACKING[(abs(y[k] - mean) > reach[k] * deviation).astype(np.intp), ALL_LEVELS]
+                    reach[k + 1] = reach[k] * moves if tracked else reach[k]
+                start = stop
+        return np.column_stack((out[:, 0], ends(out, half_width(reach, coverage))))
+
+    def _foresight(self) -> tuple[bool, int]:
+        """Whether the next rows move the widths of intervals, and for how many rows that is certain.
+
+        They do where the incumbent knows its target's unit, which it never unlearns; and none can take its place
+        before it has been on trial.
+        """
+        age, incumbent = self.online.peek("age"), int(self.online.peek("incumbent"))
+        if not self.online.peek("unit")[incumbent]:
+            return False, 1
+        trial: int = self.online.problem.trial
+        return True, trial - max(0, int(age[1 - incumbent])) if trial else FAR
 
     def predict_row(self, x: dict[Hashable, Any]) -> float:
         with self._lock:
@@ -139,26 +162,18 @@ class GraphLabelCore(GraphCore):
     def run(self, X: Matrix, y: Sequence[Hashable], weight: Vector | None = None) -> Matrix:
         """Prequential chances, (rows, labels known in the end)."""
         with self._lock:
-            arrivals = sorted(
-                {label: k for k, label in reversed(list(enumerate(y))) if label not in self.labels}.values()
-            )
-            starts, parts = sorted({0, *arrivals}), []
-            for start, stop in zip(starts, [*starts[1:], len(X)], strict=True):
+            parts = []
+            for start, stop, arrives in stretches(self.labels, y):
                 unseen = self.chances(X[start : start + 1])
-                if start in arrivals:
+                if arrives:
                     self._welcome(y[start])
                 place = {label: float(k) for k, label in enumerate(self.labels)}
                 w = None if weight is None else weight[start:stop]
                 part = self.online.tell_rows(X[start:stop], np.array([place[label] for label in y[start:stop]]), w)
-                if start in arrivals:  # the row that brings a label is predicted before the label is known
+                if arrives:  # the row that brings a label is predicted before the label is known
                     part[0], part[0, : unseen.shape[1]] = 0, unseen
                 parts.append(part)
-        out = np.zeros((len(X), len(self.labels)))
-        row = 0
-        for part in parts:
-            out[row : row + len(part), : part.shape[1]] = part
-            row += len(part)
-        return whole(out)
+            return whole(stacked(parts, len(self.labels), 0.0))
 
     run_chances = run
 

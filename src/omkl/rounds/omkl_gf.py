@@ -10,9 +10,9 @@ from typing import NamedTuple
 import numpy as np
 
 from omkl import losses
-from omkl.arrays import Index, Mask, Matrix, Tensor, Vector
-from omkl.features import features
+from omkl.arrays import Index, Mask, Tensor, Vector
 from omkl.rounds.descent import Descent, descend, importance, require_bounded
+from omkl.rounds.outputs import outputs
 from omkl.rounds.schedule import Schedule
 from omkl.rounds.weights import draw, normalised
 
@@ -60,22 +60,18 @@ def init(problem: Problem, r: Vector) -> State:
     return State(np.zeros((N, 2, D)), np.zeros(N), chosen, q, 0)
 
 
-def _outputs(problem: Problem, state: State, x: Vector) -> tuple[Index, list[Matrix], Vector]:
-    heard = np.flatnonzero(state.chosen)
-    z = [features(problem.V[i], x) for i in heard]
-    return heard, z, np.array([np.vdot(state.theta[i], z_i) for i, z_i in zip(heard, z, strict=True)])  # (4)
-
-
 def predict(problem: Problem, state: State, x: Vector) -> float:
-    heard, _, f = _outputs(problem, state, x)
+    heard = np.flatnonzero(state.chosen)
+    _, f = outputs(problem.V[heard], state.theta[heard], x)
     return float(normalised(state.log_w[heard]) @ f)  # (6)
 
 
 def step(problem: Problem, state: State, x: Vector, y: float, r: Vector, weight: float = 1.0) -> tuple[State, Info]:
-    _, descent, schedule, _, freeze_after, weighted = problem
+    V, descent, schedule, _, freeze_after, weighted = problem
     t = state.t + 1
     eta = schedule.eta_at(t)
-    heard, z, f = _outputs(problem, state, x)
+    heard = np.flatnonzero(state.chosen)
+    z, f = outputs(V[heard], state.theta[heard], x)
     require_bounded(f)
     y_hat = float(normalised(state.log_w[heard]) @ f)  # (6)
 

@@ -5,9 +5,9 @@ from typing import NamedTuple
 import numpy as np
 
 from omkl import losses
-from omkl.arrays import Index, Matrix, Tensor, Vector
-from omkl.features import features
+from omkl.arrays import Index, Tensor, Vector
 from omkl.rounds.descent import Descent, descend, importance, require_bounded
+from omkl.rounds.outputs import outputs
 from omkl.rounds.schedule import Schedule
 from omkl.rounds.weights import normalised
 
@@ -39,13 +39,8 @@ def init(problem: Problem, r: Vector) -> State:
     return State(np.zeros((N, 2, D)), np.zeros(N), 0)
 
 
-def _outputs(problem: Problem, state: State, x: Vector) -> tuple[list[Matrix], Vector]:
-    z = [features(V, x) for V in problem.V]
-    return z, np.array([np.vdot(theta, z_i) for theta, z_i in zip(state.theta, z, strict=True)])  # (4)
-
-
 def predict(problem: Problem, state: State, x: Vector) -> float:
-    _, f = _outputs(problem, state, x)
+    _, f = outputs(problem.V, state.theta, x)
     return float(normalised(state.log_w) @ f)  # (6)
 
 
@@ -53,7 +48,7 @@ def step(problem: Problem, state: State, x: Vector, y: float, r: Vector, weight:
     _, descent, schedule = problem
     t = state.t + 1
     eta = schedule.eta_at(t)
-    z, f = _outputs(problem, state, x)
+    z, f = outputs(problem.V, state.theta, x)
     require_bounded(f)
     y_hat = float(normalised(state.log_w) @ f)  # (6)
 

@@ -4,10 +4,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from omkl.arrays import Index, Matrix, Tensor, Vector
-from omkl.features import features
+from omkl.arrays import Index, Tensor, Vector
 from omkl.rounds.descent import require_bounded
 from omkl.rounds.omkr import HEDGE, step_length
+from omkl.rounds.outputs import outputs
 from omkl.rounds.schedule import Schedule
 from omkl.rounds.weights import normalised
 
@@ -37,23 +37,18 @@ def init(problem: Problem, r: Vector) -> State:
     return State(np.zeros((N, 2, D)), np.zeros(N), 0)
 
 
-def _outputs(problem: Problem, state: State, x: Vector) -> tuple[list[Matrix], Vector]:
-    z = [features(V, x) for V in problem.V]
-    return z, np.array([np.vdot(theta, z_i) for theta, z_i in zip(state.theta, z, strict=True)])  # (4)
-
-
 def predict(problem: Problem, state: State, x: Vector) -> float:
-    _, f = _outputs(problem, state, x)
+    _, f = outputs(problem.V, state.theta, x)
     return float(normalised(state.log_w) @ f)  # (6)
 
 
 def step(problem: Problem, state: State, x: Vector, y: float, r: Vector, weight: float = 1.0) -> tuple[State, Info]:
     t = state.t + 1
-    z, f = _outputs(problem, state, x)
+    z, f = outputs(problem.V, state.theta, x)
     require_bounded(f)
     y_hat = float(normalised(state.log_w) @ f)  # (6)
 
     log_w = state.log_w + weight * np.log(HEDGE) * (f - y) ** 2
     alpha = -step_length(problem.schedule, t, weight) * (f - y)
-    theta = state.theta + alpha[:, None, None] * np.array(z)
+    theta = state.theta + alpha[:, None, None] * z
     return State(theta, log_w, t), Info(y_hat, np.arange(len(f)))

@@ -5,10 +5,10 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from omkl import losses
-from omkl.arrays import Index, Matrix, Tensor, Vector
-from omkl.features import features
+from omkl.arrays import Index, Tensor, Vector
 from omkl.graph import Graph
 from omkl.rounds.descent import LEAST, Descent, descend, importance, require_bounded
+from omkl.rounds.outputs import outputs
 from omkl.rounds.schedule import Schedule
 from omkl.rounds.weights import draw, normalised
 
@@ -71,15 +71,9 @@ def init(problem: Problem, r: Vector) -> State:
     return State(np.zeros((N, 2, D)), np.zeros(N), log_u, node, 0)
 
 
-def outputs(V: Tensor, theta: Tensor, heard: Index, x: Vector) -> tuple[list[Matrix], Vector]:
-    """z_i and f_i of the kernels heard."""
-    z = [features(V[i], x) for i in heard]
-    return z, np.array([np.vdot(theta[i], z_i) for i, z_i in zip(heard, z, strict=True)])  # (4)
-
-
 def predict(problem: Problem, state: State, x: Vector) -> float:
     heard = np.flatnonzero(problem.graph.A[state.node])
-    _, f = outputs(problem.V, state.theta, heard, x)
+    _, f = outputs(problem.V[heard], state.theta[heard], x)
     return float(normalised(state.log_w[heard]) @ f)  # (13)
 
 
@@ -92,7 +86,7 @@ def step(problem: Problem, state: State, x: Vector, y: float, r: Vector, weight:
 
     p = chances(problem, log_u, t)
     q = p @ graph.A  # (15)
-    z, f = outputs(V, theta, heard, x)
+    z, f = outputs(V[heard], theta[heard], x)
     require_bounded(f)
     y_hat = float(normalised(log_w[heard]) @ f)  # (13)
 

@@ -8,8 +8,9 @@ from omkl import losses
 from omkl.arrays import Index, Tensor, Vector
 from omkl.graph import Graph, leaders_by_rank, leaders_by_share, mentors, refined
 from omkl.rounds.descent import LEAST, Descent, descend, importance, require_bounded
+from omkl.rounds.outputs import outputs
 from omkl.rounds.schedule import Schedule
-from omkl.rounds.sfg_mkl import Commit, next_node, outputs
+from omkl.rounds.sfg_mkl import Commit, next_node
 from omkl.rounds.weights import normalised
 
 RANK = 10  # beta of the experiments: the tenth-largest u decides who leads
@@ -77,7 +78,7 @@ def init(problem: Problem, r: Vector) -> State:
 
 def predict(problem: Problem, state: State, x: Vector) -> float:
     heard = np.flatnonzero(refined(problem.graph.A, state.d)[state.node])
-    _, f = outputs(problem.V, state.theta, heard, x)
+    _, f = outputs(problem.V[heard], state.theta[heard], x)
     return float(normalised(state.log_w[heard]) @ f)  # (25)
 
 
@@ -91,7 +92,7 @@ def step(problem: Problem, state: State, x: Vector, y: float, r: Vector, weight:
 
     p = chances(problem, log_u, state.d, t)
     q = p @ A  # (15)
-    z, f = outputs(V, theta, heard, x)
+    z, f = outputs(V[heard], theta[heard], x)
     require_bounded(f)
     y_hat = float(normalised(log_w[heard]) @ f)  # (25)
 
