@@ -103,11 +103,7 @@ template <class Problem>
 long more_for(const Problem &) {
   return 0;
 }
-long more_for(const GraphMkl::Problem &p) {
-  const long E = padded(p.E), K = padded(p.K), widest = std::max({p.stride, p.stride_lin, p.stride_mix});
-  const long inputs = 2 * padded(p.V.d) + 2 * p.V.P, features = (4 * (p.V.N + 1) + 3) * widest;
-  return inputs + features + 10 * E + padded(2 * p.E * p.K) + 2 * K + 2 * WINDOW;
-}
+long more_for(const GraphMkl::Problem &p) { return GraphMkl::Room(p, nullptr).size; }
 
 // Uniforms that one round takes.
 template <class Problem>

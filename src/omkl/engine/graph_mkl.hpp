@@ -1,5 +1,6 @@
 // As rounds/graph_mkl.py: least squares and gradient experts on every kernel, explorers sent by the graph.
 #pragma once
+#include "roots.hpp"
 #include "weights.hpp"
 
 namespace omkl {
@@ -14,126 +15,10 @@ constexpr double COLDEST = 1e-2, HOTTEST = 1e2;
 constexpr double MIX_RIDGE = 100, MIX_CLIP = 3;
 constexpr double FAST = 50, SLOW = 500, RISE = 2;
 
-OMKL_INLINE double dot(const double *a, const double *b, long stride) {
-  vec total = {};
-  for (long j = 0; j < stride; j += W) total += load(a + j) * load(b + j);
-  return sum(total);
-}
-
-OMKL_INLINE void add(double *a, double c, const double *b, long stride) {
-  for (long j = 0; j < stride; j += W) store(a + j, load(a + j) + c * load(b + j));
-}
-
-// phi = R z, R lower triangular; G rows at a time.
-template <long G>
-OMKL_INLINE void rows_times(const double *R, long i, long stride, const double *z, double *phi) {
-  vec a[G] = {};
-  for (long j = 0; j < i + G; j += W) {
-    const vec v = load(z + j);
-    for (long r = 0; r < G; ++r) a[r] += load(R + (i + r) * stride + j) * v;
-  }
-  for (long r = 0; r < G; ++r) phi[i + r] = sum(a[r]);
-}
-
-OMKL_INLINE void root_times(const double *R, long n, long stride, const double *z, double *phi) {
-  long i = 0;
-  for (; i + 4 <= n; i += 4) rows_times<4>(R, i, stride, z, phi);
-  for (; i < n; ++i) rows_times<1>(R, i, stride, z, phi);
-  for (; i < stride; ++i) phi[i] = 0;
-}
-
-// R = downdate(sqrt(counts) phi) R and Pz = R' phi, a block of G registers of columns at a time, down the rows that
-// reach it; R stays as it is where nothing counts.
-template <long G, bool COUNTS>
-OMKL_INLINE void root_columns(double *R, long first, long n, long stride, const double *phi, const double *keep,
-                              const double *take, double *Pz) {
-  vec b[G] = {};
-  for (long i = first; i < n; ++i) {
-    double *row = R + i * stride + first;
-    for (long g = 0; g < G; ++g) {
-      const vec r = load(row + g * W);
-      if (COUNTS) store(row + g * W, keep[i] * r - take[i] * b[g]);
-      b[g] += phi[i] * r;
-    }
-  }
-  for (long g = 0; g < G; ++g) store(Pz + first + g * W, b[g]);
-}
-
-template <bool COUNTS>
-OMKL_INLINE void all_columns(double *R, long n, long stride, const double *phi, const double *keep, const double *take,
-                             double *Pz) {
-  long j = 0;
-  for (; j + 4 * W <= stride; j += 4 * W) root_columns<4, COUNTS>(R, j, n, stride, phi, keep, take, Pz);
-  for (; j < stride; j += W) root_columns<1, COUNTS>(R, j, n, stride, phi, keep, take, Pz);
-}
-
-OMKL_INLINE void root_update(double *R, long n, long stride, const double *phi, double counts, double *keep,
-                             double *take, double *Pz) {
-  if (!(counts > 0)) {
-    all_columns<false>(R, n, stride, phi, keep, take, Pz);
-    return;
-  }
-  double before = 1;
-  for (long i = 0; i < n; ++i) {
-    keep[i] = before;
-    take[i] = before += counts * phi[i] * phi[i];
-  }
-  for (long i = n; i < stride; ++i) keep[i] = take[i] = 1;
-  for (long i = 0; i < stride; ++i) {  // apart from the sums, so that whole registers are divided
-    const double less = keep[i], more = take[i];
-    keep[i] = sqrt(less / more);
-    take[i] = counts * phi[i] / sqrt(less * more);
-  }
-  all_columns<true>(R, n, stride, phi, keep, take, Pz);
-}
-
 struct GraphMklRound {
   using Problem = GraphMkl::Problem;
   using State = GraphMkl::State;
-
-  // Working memory, cut from Scratch::more; `size` is what bindings.cpp must provide.
-  struct Room {
-    double *x, *xs;       // [d padded]
-    double *wave;         // [2][P]
-    double *z, *phi;      // [2][N + 1][widest]
-    double *q, *weight;   // [2][E]
-    double *told;         // [2][E]
-    double *mu;           // [2][E][K]
-    double *Pz, *keep, *take;  // [widest]
-    double *target;            // [K padded]
-    double *chance;       // [K padded]
-    double *rank;              // [E], as bytes
-    double *square, *near;     // [WINDOW]
-    double *beyond;            // [2][E padded]
-    double *phi_mix;           // [E padded]
-    double nearest, mean, deviation;
-    long widest;
-
-    Room(const Problem &p, double *a) {
-      widest = p.stride > p.stride_lin ? p.stride : p.stride_lin;
-      if (p.stride_mix > widest) widest = p.stride_mix;
-      const long Ep = padded(p.E), Kp = padded(p.K);
-      x = a, a += padded(p.V.d);
-      xs = a, a += padded(p.V.d);
-      wave = a, a += 2 * p.V.P;
-      z = a, a += 2 * (p.V.N + 1) * widest;
-      phi = a, a += 2 * (p.V.N + 1) * widest;
-      q = a, a += 2 * Ep;
-      weight = a, a += 2 * Ep;
-      told = a, a += 2 * Ep;
-      mu = a, a += padded(2 * p.E * p.K);
-      Pz = a, a += widest;
-      keep = a, a += widest;
-      take = a, a += widest;
-      target = a, a += Kp;
-      chance = a, a += Kp;
-      rank = a, a += Ep;
-      square = a, a += WINDOW;
-      near = a, a += WINDOW;
-      beyond = a, a += 2 * Ep;
-      phi_mix = a;
-    }
-  };
+  using Room = GraphMkl::Room;
 
   // One expert's place in the arrays.
   struct Expert {

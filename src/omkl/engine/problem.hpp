@@ -192,6 +192,43 @@ struct GraphMkl {
     double *trust, *trend, *reach;
     int64_t incumbent, t;
   };
+  // Working memory, cut from Scratch::more. With none given it says by `size` how much that must be.
+  struct Room {
+    long widest, size = 0;
+    double *x, *xs;                 // [d padded]
+    double *wave;                   // [2][P]
+    double *z, *phi;                // [2][N + 1][widest]
+    double *q, *weight, *told;      // [2][E]
+    double *mu;                     // [2][E][K]
+    double *Pz, *keep, *take;       // [widest]
+    double *target, *chance;        // [K]
+    double *rank;                   // [E], as bytes
+    double *square, *near;          // [WINDOW]
+    double *beyond;                 // [2][E padded]
+    double *phi_mix;                // [E padded]
+    double nearest, mean, deviation;
+
+    Room(const Problem &p, double *memory) {
+      auto cut = [&](long n) {
+        double *here = memory ? memory + size : nullptr;
+        size += padded(n);
+        return here;
+      };
+      widest = p.stride > p.stride_lin ? p.stride : p.stride_lin;
+      if (p.stride_mix > widest) widest = p.stride_mix;
+      x = cut(p.V.d), xs = cut(p.V.d);
+      wave = cut(2 * p.V.P);
+      z = cut(2 * (p.V.N + 1) * widest), phi = cut(2 * (p.V.N + 1) * widest);
+      q = cut(2 * p.E), weight = cut(2 * p.E), told = cut(2 * p.E);
+      mu = cut(2 * p.E * p.K);
+      Pz = cut(widest), keep = cut(widest), take = cut(widest);
+      target = cut(p.K), chance = cut(p.K);
+      rank = cut(p.E);
+      square = cut(WINDOW), near = cut(WINDOW);
+      beyond = cut(2 * p.stride_mix);
+      phi_mix = cut(p.stride_mix);
+    }
+  };
 };
 
 // One algorithm compiled for one instruction set.

@@ -1,0 +1,82 @@
+// Least squares by a triangular root: P = R' R, R lower triangular with rows padded to whole registers.
+#pragma once
+#include "lanes.hpp"
+
+namespace omkl {
+namespace OMKL_ISA {
+
+OMKL_INLINE double dot(const double *a, const double *b, long stride) {
+  vec total = {};
+  for (long j = 0; j < stride; j += W) total += load(a + j) * load(b + j);
+  return sum(total);
+}
+
+OMKL_INLINE void add(double *a, double c, const double *b, long stride) {
+  for (long j = 0; j < stride; j += W) store(a + j, load(a + j) + c * load(b + j));
+}
+
+// phi = R z, R lower triangular; G rows at a time.
+template <long G>
+OMKL_INLINE void rows_times(const double *R, long i, long stride, const double *z, double *phi) {
+  vec a[G] = {};
+  for (long j = 0; j < i + G; j += W) {
+    const vec v = load(z + j);
+    for (long r = 0; r < G; ++r) a[r] += load(R + (i + r) * stride + j) * v;
+  }
+  for (long r = 0; r < G; ++r) phi[i + r] = sum(a[r]);
+}
+
+OMKL_INLINE void root_times(const double *R, long n, long stride, const double *z, double *phi) {
+  long i = 0;
+  for (; i + 4 <= n; i += 4) rows_times<4>(R, i, stride, z, phi);
+  for (; i < n; ++i) rows_times<1>(R, i, stride, z, phi);
+  for (; i < stride; ++i) phi[i] = 0;
+}
+
+// R = downdate(sqrt(counts) phi) R and Pz = R' phi, a block of G registers of columns at a time, down the rows that
+// reach it; R stays as it is where nothing counts.
+template <long G, bool COUNTS>
+OMKL_INLINE void root_columns(double *R, long first, long n, long stride, const double *phi, const double *keep,
+                              const double *take, double *Pz) {
+  vec b[G] = {};
+  for (long i = first; i < n; ++i) {
+    double *row = R + i * stride + first;
+    for (long g = 0; g < G; ++g) {
+      const vec r = load(row + g * W);
+      if (COUNTS) store(row + g * W, keep[i] * r - take[i] * b[g]);
+      b[g] += phi[i] * r;
+    }
+  }
+  for (long g = 0; g < G; ++g) store(Pz + first + g * W, b[g]);
+}
+
+template <bool COUNTS>
+OMKL_INLINE void all_columns(double *R, long n, long stride, const double *phi, const double *keep, const double *take,
+                             double *Pz) {
+  long j = 0;
+  for (; j + 4 * W <= stride; j += 4 * W) root_columns<4, COUNTS>(R, j, n, stride, phi, keep, take, Pz);
+  for (; j < stride; j += W) root_columns<1, COUNTS>(R, j, n, stride, phi, keep, take, Pz);
+}
+
+OMKL_INLINE void root_update(double *R, long n, long stride, const double *phi, double counts, double *keep,
+                             double *take, double *Pz) {
+  if (!(counts > 0)) {
+    all_columns<false>(R, n, stride, phi, keep, take, Pz);
+    return;
+  }
+  double before = 1;
+  for (long i = 0; i < n; ++i) {
+    keep[i] = before;
+    take[i] = before += counts * phi[i] * phi[i];
+  }
+  for (long i = n; i < stride; ++i) keep[i] = take[i] = 1;
+  for (long i = 0; i < stride; ++i) {  // apart from the sums, so that whole registers are divided
+    const double less = keep[i], more = take[i];
+    keep[i] = sqrt(less / more);
+    take[i] = counts * phi[i] / sqrt(less * more);
+  }
+  all_columns<true>(R, n, stride, phi, keep, take, Pz);
+}
+
+}  // namespace OMKL_ISA
+}  // namespace omkl
