@@ -12,7 +12,8 @@ from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from omkl.stream import columns, parsers
-from omkl.stream.columns import Encoder, commas, numbers, own_feature, times
+from omkl.stream.cells import PARTS, commas, numbers, times
+from omkl.stream.columns import Encoder, own_feature
 from omkl.stream.parsers import Batch
 
 WORDS = st.sampled_from(["red", "green", "blue", " red ", "A7", '5"', "x=y", "0x1F", "12%", "über", "-"])
@@ -201,7 +202,7 @@ def test_two_columns_never_share_a_feature(one: str, other: str, word: str):
 
     def features(name: str) -> set[str]:
         own = own_feature(name)
-        return {own, f"{own}={word}", f"{own} missing", f"{own} other", *(f"{own}:{part}" for part in columns.PARTS)}
+        return {own, f"{own}={word}", f"{own} missing", f"{own} other", *(f"{own}:{part}" for part in PARTS)}
 
     assert not features(one) & features(other)
 
@@ -237,7 +238,7 @@ def told(table: dict[str, Any], **options: Any) -> tuple[Encoder, list[str]]:
         (["12%", "5%"], ["x=12%", "x=5%"], [
             "column 'x': '12%' is taken for a word, not for a number or a moment (--date-format says how dates are "
             "written)"]),
-        (["2024-05-01", "soon"], ["x", *(f"x:{part}" for part in columns.PARTS), "x=soon"], [
+        (["2024-05-01", "soon"], ["x", *(f"x:{part}" for part in PARTS), "x=soon"], [
             "column 'x' holds moments and words such as 'soon'; each word is a feature of its own"]),
         ([f"w{k}" for k in range(40)], ["x other", *(f"x=w{k}" for k in range(32))], [
             "column 'x' has more than 32 categories; the later ones share one feature"]),
@@ -256,7 +257,7 @@ def test_a_date_in_another_format_needs_the_format():
     assert "x=01/05/2024" in encoder.features
     assert "--date-format" in news[0]
     encoder, news = told({"x": cells}, date_format="%d/%m/%Y")
-    assert sorted(encoder.features) == ["x", *sorted(f"x:{part}" for part in columns.PARTS)]
+    assert sorted(encoder.features) == ["x", *sorted(f"x:{part}" for part in PARTS)]
     assert news == []
     encoder, news = told({"x": cells}, date_format="%Y.%m.%d")
     assert news == [

@@ -25,7 +25,7 @@ from typer.testing import CliRunner
 
 from omkl import persist
 from omkl.cli import app
-from omkl.stream import columns, records
+from omkl.stream import cells, columns, records
 from omkl.stream.columns import Encoder
 from omkl.stream.parsers import Reading
 from omkl.stream.raw import DataError, Stop
@@ -630,7 +630,7 @@ def test_the_limits_on_the_page_are_the_limits():
     for limit in (
         f"at most {columns.MOST_CATEGORIES};", f"at most {columns.MOST_FEATURES} features",
         f"beyond {columns.LARGEST:.0e}".replace("+", ""), f"have {records.LONGEST_RECORD >> 20} MiB",
-        f"({columns.SNIFF} at most)", f"({Options().every} unless given). Killed",
+        f"({cells.SNIFF} at most)", f"({Options().every} unless given). Killed",
         f"({Options().pending} unless given)",
     ):  # fmt: skip
         assert limit in text

@@ -1,7 +1,8 @@
 // What the machine can do at best: the loops that the floor of `omkl bench` is made of. They are compiled with the
 // rounds, because a peak only bounds code of the same compiler, flags and polynomials.
 #pragma once
-#include "graph_mkl.hpp"
+#include "roots.hpp"
+#include "weights.hpp"
 
 namespace omkl {
 namespace OMKL_ISA {

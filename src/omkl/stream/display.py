@@ -69,7 +69,7 @@ class Display:
         """Called after every piece."""
         now = time.monotonic()
         if self.rows_at_start is None:
-            self.rows_at_start, self.began = (run.progress.records if run.resumed else 0), self.began
+            self.rows_at_start = run.progress.records if run.resumed else 0
         if self.quiet or (self.live is None and now - self.last < PLAIN_EVERY):
             return
         if self.live is not None and now - self.last < 0.1:

@@ -17,7 +17,8 @@ from omkl.online import LARGEST_TARGET
 from omkl.persist import Arrays, Codec, demand
 from omkl.rounds.weights import normalised
 from omkl.settings import GraphSettings, Settings
-from omkl.stream.columns import Comma, Encoded, Encoder, Tell, commas, labels, numbers
+from omkl.stream.cells import Comma, commas, labels, numbers
+from omkl.stream.columns import Encoded, Encoder, Tell
 from omkl.stream.parsers import Batch
 from omkl.stream.raw import DataError
 

@@ -1,34 +1,29 @@
 """One pass over a user's data: predict, write, learn, and lose nothing when stopped."""
 
 import errno
-import json
 import os
-import stat
-import sys
 import time
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.csv
 
 from omkl import persist
 from omkl.errors import BudgetWarning, ModelFileError
 from omkl.persist import Arrays, Codec
 from omkl.stream import model as models
 from omkl.stream.history import History
-from omkl.stream.model import Said, StreamModel, Task
+from omkl.stream.model import StreamModel, Task
 from omkl.stream.parsers import Format, Reading
+from omkl.stream.predictions import WRITTEN, Writer
 from omkl.stream.raw import DataError, Stop
 from omkl.stream.source import Source
 
 PIECE_ROWS = 10_000
 MOST_NEWS = 20
-WRITTEN = (".csv", ".tsv", ".jsonl")
 
 
 @dataclass(frozen=True)
@@ -120,108 +115,6 @@ class Teller:
             about, news = f"more {sort}", "and more of this sort"
         self.told[about] = news
         self.say(news)
-
-
-class Writer:
-    """Predictions as CSV, TSV or JSON lines, to a file or standard output."""
-
-    def __init__(self, where: str, keep: int | None, beside: bool | None) -> None:
-        """`keep`: bytes written before the checkpoint; what comes after them is cut off."""
-        self.path = where
-        suffix = Path(where).suffix.lower() if where != "-" else ".csv"
-        self.json, self.tab = suffix == ".jsonl", suffix == ".tsv"
-        self.regular = where != "-" and (not os.path.exists(where) or stat.S_ISREG(os.stat(where).st_mode))
-        self.beside = self.regular and (os.path.exists(where) if beside is None else beside)
-        self.size = 0
-        self._file: BinaryIO
-        if not self.regular:
-            self._file = sys.stdout.buffer if where == "-" else open(where, "wb")  # noqa: SIM115  closed by finish
-            self.size = keep or 0
-            return
-        if self.beside and keep == _size(self.path) and _size(self.place) is None:
-            self.beside = False  # it was killed just after it had moved them
-        name = self.place
-        if keep is None:
-            self._file = open(name, "wb")  # noqa: SIM115  as above
-            return
-        if (_size(name) or -1) < keep:
-            raise DataError(
-                f"{name}: shorter than when the checkpoint was written, or gone; "
-                "put it back, or remove the checkpoint to start anew"
-            )
-        self._file = open(name, "r+b")  # noqa: SIM115  as above
-        self._file.truncate(keep)
-        self._file.seek(keep)
-        self.size = keep
-
-    @property
-    def place(self) -> str:
-        """Where the bytes are now."""
-        return f"{self.path}.part" if self.beside else self.path
-
-    def write(self, said: Said) -> None:
-        columns = table(said)
-        if self.json:
-            names, rows = list(columns), zip(*(_plain(values) for values in columns.values()), strict=True)
-            text = "".join(json.dumps(dict(zip(names, row, strict=True))) + "\n" for row in rows)
-            self._put(text.encode())
-            return
-        sink = pa.BufferOutputStream()
-        mark = "\t" if self.tab else ","
-        if not self.size:
-            sink.write((mark.join(columns) + "\n").encode())
-        options = pa.csv.WriteOptions(include_header=False, delimiter=mark, quoting_style="needed")
-        pa.csv.write_csv(pa.table(columns), sink, options)
-        self._put(sink.getvalue().to_pybytes())
-
-    def _put(self, data: bytes) -> None:
-        self._file.write(data)
-        self._file.flush()
-        self.size += len(data)
-
-    def settle(self) -> None:
-        """Make sure that the disk has it."""
-        if self._file.closed:
-            return
-        self._file.flush()
-        if self.regular:
-            os.fsync(self._file.fileno())
-
-    def finish(self) -> None:
-        """All is written: take the place of an earlier file."""
-        self.settle()
-        self.close()
-        if self.beside:
-            os.replace(self.place, self.path)
-            self.beside = False
-
-    def close(self) -> None:
-        if self.path != "-" and not self._file.closed:
-            self._file.close()
-
-
-def _size(path: str) -> int | None:
-    return os.path.getsize(path) if os.path.exists(path) else None
-
-
-def table(said: Said) -> dict[str, Any]:
-    """What a prediction file holds, column by column."""
-    columns: dict[str, Any] = {"row": said.rows}
-    if said.keys is not None:
-        columns["key"] = said.keys
-    labels = said.mean.dtype == object
-    columns["prediction"] = pa.array(said.mean.tolist(), pa.string()) if labels else said.mean
-    if said.lower is not None:
-        columns |= {"lower": said.lower, "upper": said.upper}
-    if said.chance is not None:
-        columns["chance"] = said.chance
-    columns["target"] = pa.array(said.truth.tolist(), pa.string()) if labels else pa.array(said.truth, from_pandas=True)
-    return columns
-
-
-def _plain(values: Any) -> list[Any]:
-    out = values.to_pylist() if isinstance(values, pa.Array) else list(np.asarray(values).tolist())
-    return [None if isinstance(v, float) and v != v else v for v in out]
 
 
 class Run:
@@ -362,8 +255,8 @@ class Run:
 
     def summary(self) -> dict[str, Any]:
         """How it went so far, as JSON; nothing in it depends on time."""
-        order = np.argsort(-self.model.weights(), kind="stable")[:3]
         weights = self.model.weights()
+        order = np.argsort(-weights, kind="stable")[:3]
         return {
             "target": self.model.target, "task": self.model.task, "learner": self.model.learner,
             "rows": self.source.records, "learned": self.model.learned, "skipped": self.reading.skipped,
@@ -379,27 +272,27 @@ def check_outputs(options: Options) -> None:
     """Refuse before the work what could not be written after it."""
     named = {"predictions": options.predictions, "model": options.model, "checkpoint": options.checkpoint,
              "report": options.report}  # fmt: skip
-    for what, where in named.items():
-        if where is None or where == "-":
-            continue
-        folder = Path(where).resolve().parent
+    files = {what: where for what, where in named.items() if where not in (None, "-")}
+    for what, where in files.items():
+        path = Path(where)
+        folder = path.resolve().parent
         if not folder.is_dir():
-            raise DataError(f"--{what} {where}: there is no folder {str(Path(where).parent)!r}; make it first")
-        if Path(where).is_dir():
+            raise DataError(f"--{what} {where}: there is no folder {str(path.parent)!r}; make it first")
+        if path.is_dir():
             raise DataError(f"--{what} {where}: a folder; wanted the name of a file")
         if not os.access(folder, os.W_OK):
-            raise PermissionError(errno.EACCES, f"--{what}: the folder cannot be written to", str(folder))
+            raise PermissionError(
+                errno.EACCES, f"--{what}: the folder cannot be written to", str(path.resolve().parent)
+            )
         if where in options.data:
             raise DataError(f"--{what} {where}: the same file as the data")
-    places = [os.path.realpath(where) for where in named.values() if where not in (None, "-") and where is not None]
-    if len(set(places)) < len(places):
+        device = path.exists() and not path.is_file()
+        if what == "predictions" and path.suffix.lower() not in WRITTEN and not device:
+            raise DataError(
+                f"--predictions {where}: wanted a name that ends in {', '.join(WRITTEN)}, or - for standard output"
+            )
+    if len({os.path.realpath(where) for where in files.values()}) < len(files):
         raise DataError("predictions, model, checkpoint and report must be four different files")
-    where = options.predictions
-    if where not in (None, "-") and where is not None and Path(where).suffix.lower() not in WRITTEN \
-            and not (os.path.exists(where) and not os.path.isfile(where)):  # fmt: skip
-        raise DataError(
-            f"--predictions {where}: wanted a name that ends in {', '.join(WRITTEN)}, or - for standard output"
-        )
 
 
 # Checkpoint files
