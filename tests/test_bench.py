@@ -18,6 +18,7 @@ from omkl.cli import app
 from omkl.lab import draws
 from omkl.lab.bench import floor, job, peers, table, timing, web
 from omkl.lab.equations import ROOT
+from omkl.lab.files import read_json
 from omkl.settings import LEARNERS
 
 RESULTS, PAGE = ROOT / "results" / "bench.json", ROOT / "docs" / "benchmark.md"
@@ -125,11 +126,11 @@ def test_the_committed_page_is_made_from_the_committed_results():
 
 
 def test_the_page_of_the_draws_is_made_from_its_results():
-    assert draws.PAGE.read_text(encoding="utf-8") == draws.page(draws.read())
+    assert draws.PAGE.read_text(encoding="utf-8") == draws.page(read_json(draws.RESULTS))
 
 
 def test_the_draws_are_told_apart_on_every_set():
-    lines = draws.read()["lines"]
+    lines = read_json(draws.RESULTS)["lines"]
     assert len({line["set"] for line in lines}) >= 13
     assert not [line for line in lines if not re.fullmatch(r"[\w-]+", line["set"])]
 

@@ -13,9 +13,9 @@ from browser import assert_quiet, browser_needed, drawn_in, open_page
 from typer.testing import CliRunner
 
 from omkl.cli import app
+from omkl.lab.files import read_lines
 from omkl.lab.reproduce import charts, report
 from omkl.lab.reproduce.graphs import drawn
-from omkl.lab.reproduce.results import read_lines
 from omkl.lab.streams import mixture
 from omkl.page.render import in_html
 

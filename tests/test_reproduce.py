@@ -21,11 +21,12 @@ from typer.testing import CliRunner
 from omkl.cli import app
 from omkl.lab.data.sets import PAPER
 from omkl.lab.entrants import EXPERIMENTS, MATCHING, NAMES, Entrant, Matching, algorithms_named, paper_entrants
+from omkl.lab.files import read_lines, write_lines
 from omkl.lab.parallel import Journal
 from omkl.lab.reproduce import claims, job, tables
 from omkl.lab.reproduce.experiments import paper_figures, paper_tables, printed
 from omkl.lab.reproduce.measure import measure
-from omkl.lab.reproduce.results import Result, cells, read_lines, write_lines
+from omkl.lab.reproduce.results import Result, cells
 from omkl.lab.streams import Stream, diabetes, mixture
 from omkl.online import Online
 from omkl.settings import Settings

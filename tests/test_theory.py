@@ -12,9 +12,9 @@ from rich.console import Console
 
 from omkl.features import column_names, frequencies
 from omkl.kernels import Gaussian, dictionary
+from omkl.lab.files import read_lines
 from omkl.lab.reproduce import beyond
 from omkl.lab.reproduce.job import Options, finish
-from omkl.lab.reproduce.results import read_lines
 from omkl.lab.reproduce.theory import bounds, complexity, hindsight, job, pictures
 from omkl.lab.reproduce.theory.regret import Follower, follow, node_law, shares
 from omkl.lab.streams import Stream, mixture

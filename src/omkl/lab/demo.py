@@ -10,7 +10,7 @@ from rich.text import Text
 from omkl.engine import instruction_set
 from omkl.kernels import dictionary
 from omkl.lab.data.sets import EMBEDDED, PAPER, locate
-from omkl.lab.entrants import DEFAULTS, MATCHING, NAMES, default_entrants, paper_entrants
+from omkl.lab.entrants import DEFAULTS, NAMES, default_entrants, is_matching, paper_entrants
 from omkl.lab.reproduce.job import Options, finish, run_cells, streams
 from omkl.lab.reproduce.results import Detail, Result
 from omkl.lab.streams import mixture
@@ -60,11 +60,6 @@ def show(results: list[Result], details: list[Detail], console: Console) -> None
 def wanted(r: Result) -> bool:
     """The forms with Delta in one dimension differ little: of them only those that match a published number."""
     return "1-D" not in r["variant"] or (r["paper_mse"] is not None and is_matching(r))
-
-
-def is_matching(r: Result) -> bool:
-    match = MATCHING.get(r["algorithm"])
-    return match is not None and match.form == r["variant"]
 
 
 def table(pairs: list[tuple[Result, Detail]]) -> Table:

@@ -3,20 +3,17 @@
 OMKL_DATA=~/data python -m omkl.lab.draws
 """
 
-import json
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from omkl.features import Draw
-from omkl.lab.data.sets import SETS, load
+from omkl.lab.data.sets import SETS, at_hand, load
 from omkl.lab.entrants import NAMES
 from omkl.lab.equations import ROOT
-from omkl.lab.files import write_json
+from omkl.lab.files import brief, write_json
 from omkl.lab.parallel import Unit, spread
-from omkl.lab.peers.job import at_hand, brief
 from omkl.online import Online
 from omkl.persist import write_atomically
 from omkl.settings import LearnerName, Settings
@@ -106,10 +103,6 @@ def main() -> None:
     write_json(RESULTS, results)
     write_atomically(PAGE, page(results).encode())
     print(page(results))
-
-
-def read(path: Path = RESULTS) -> dict[str, Any]:
-    return dict(json.loads(path.read_text(encoding="utf-8")))
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@ The forms stand in experiments/forms.toml.
 """
 
 import tomllib
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -50,6 +51,12 @@ def read_forms() -> dict[str, dict[str, Any]]:
 
 NAMES: dict[LearnerName, str] = {part["learner"]: name for name, part in read_forms().items()}
 MATCHING = {name: Matching(**part["matching"]) for name, part in read_forms().items() if "matching" in part}
+
+
+def is_matching(line: Mapping[str, Any]) -> bool:
+    """Whether a line of results is in the form that gives its algorithm's published column."""
+    match = MATCHING.get(line["algorithm"])
+    return match is not None and match.form == line["variant"]
 
 
 def paper_entrants() -> list[Entrant]:

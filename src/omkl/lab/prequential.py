@@ -11,6 +11,7 @@ from omkl.errors import DivergenceError
 from omkl.features import column_names, frequencies
 from omkl.kernels import dictionary
 from omkl.lab.entrants import Entrant
+from omkl.lab.files import brief
 from omkl.lab.streams import Stream
 from omkl.online import Online
 from omkl.rounds.weights import normalised
@@ -121,11 +122,6 @@ def run_once(
         "weights": [brief(w) for w in normalised(online.state.log_w)],
         "history": [[brief(x) for x in w] for w in told.weights],
     }
-
-
-def brief(x: float) -> float:
-    """Enough digits for a picture."""
-    return float(f"{x:.5g}")
 
 
 class Features:

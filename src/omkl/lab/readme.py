@@ -19,6 +19,7 @@ from pathlib import Path
 
 from omkl.lab.data.sets import PAPER
 from omkl.lab.entrants import DEFAULTS, MATCHING
+from omkl.lab.files import read_lines
 from omkl.lab.peers.page import (
     TUNED_ON,
     US,
@@ -35,7 +36,7 @@ from omkl.lab.peers.page import (
     value,
 )
 from omkl.lab.pictures import drawings
-from omkl.lab.reproduce.results import Place, Result, place, read_lines
+from omkl.lab.reproduce.results import Place, Result, place
 from omkl.persist import write_atomically
 
 PEERS, REPRODUCTION = Path("results/peers.jsonl"), Path("results/reproduction.jsonl")

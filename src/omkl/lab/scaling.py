@@ -5,9 +5,7 @@ stream through Spark on this machine. Writes results/fleet.json, and what docs/s
 `page` measures nothing.
 """
 
-import json
 import os
-import resource
 import sys
 import tempfile
 import time
@@ -23,7 +21,8 @@ from omkl.arrays import Index, Matrix, Vector
 from omkl.estimators.sklearn import GraphMKLRegressor, SFGMKLClassifier, SFGMKLRegressor
 from omkl.fleet import Fleet
 from omkl.fleet.local import cores
-from omkl.lab.files import write_json
+from omkl.lab.files import read_json, write_json
+from omkl.lab.machine import highest, resident
 from omkl.online import Online
 from omkl.persist import write_atomically
 from omkl.settings import Settings
@@ -56,16 +55,6 @@ def timed(job: Callable[..., Any], *given: Any) -> tuple[Any, Took]:
     wall, busy = time.perf_counter(), time.process_time()
     result = job(*given)
     return result, Took(time.perf_counter() - wall, time.process_time() - busy)
-
-
-def resident() -> int:
-    """Bytes of this process in memory."""
-    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-
-
-def highest() -> int:
-    """The most bytes that this process ever had in memory."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
 def busy() -> float:
@@ -302,7 +291,7 @@ def write_page(results: dict[str, Any]) -> None:
 
 
 def main() -> None:
-    results: dict[str, Any] = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
+    results: dict[str, Any] = read_json(RESULTS) or {}
     parts: list[str] = sys.argv[1:] or ["local", "spark"]
     if "local" in parts:
         results |= {"large": large(), "sizes": sizes(), "others": others()}

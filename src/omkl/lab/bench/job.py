@@ -1,24 +1,20 @@
 """`omkl bench`: everything in one run, as one dictionary."""
 
-import datetime
-import os
-import platform
 import time
 from collections.abc import Callable
 from typing import Any, TypedDict, cast, get_args
 
-import numpy as np
 from threadpoolctl import threadpool_limits
 
-from omkl._version import __version__
-from omkl.engine import instruction_set
 from omkl.features import Draw
+from omkl.fleet.local import cores
+from omkl.lab import machine
 from omkl.lab.bench import floor, peers, timing
 from omkl.lab.bench.floor import Peaks
 from omkl.lab.bench.timing import BASE, QUICK, Copies, Effort, Growth, LongRun, Replicates, Timing
-from omkl.lab.data.sets import load
+from omkl.lab.data.sets import at_hand, load
+from omkl.lab.files import brief
 from omkl.lab.parallel import Record
-from omkl.lab.peers.job import at_hand, brief, java, processor
 from omkl.online import Online
 from omkl.settings import LearnerName, Settings
 
@@ -64,12 +60,11 @@ def ticks(quick: bool) -> int:
 def run(quick: bool = False, tick: Tick = lambda count: None) -> Results:
     begin = time.perf_counter()
     effort = QUICK if quick else Effort()
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     with threadpool_limits(1):
         peaks, floors = held_against_the_floor(effort, tick)
         timings = []
         for cell in timing.cells():
-            timings.append(timing.timing(*cell, effort, cores))
+            timings.append(timing.timing(*cell, effort, cores()))
             tick(1)
         shared = [both_draws(learner, d, effort) for learner in HELD for d in (5, 15, 50)]
         tick(1)
@@ -86,7 +81,7 @@ def run(quick: bool = False, tick: Tick = lambda count: None) -> Results:
             beside.append(peers.beside(course, learner, effort.rows if quick else peers.ROWS))
             tick(1)
     results: Results = {
-        "command": COMMAND, "quick": quick, "machine": machine(cores), "seconds": 0.0,
+        "command": COMMAND, "quick": quick, "machine": machine.described(), "seconds": 0.0,
         "peaks": peaks, "floors": floors,
         "least_squares": {"floor": floor.of_least_squares(peaks, 100), "measured": peaks["least_squares"]},
         "shared": shared, "timings": timings, "growth": growth, "long_run": long_run, "replicates": twice,
@@ -96,16 +91,6 @@ def run(quick: bool = False, tick: Tick = lambda count: None) -> Results:
     results["demands"] = demands(results)
     results["seconds"] = time.perf_counter() - begin
     return cast(Results, rounded(results))
-
-
-def machine(cores: int) -> Record:
-    """Where the numbers were made, and how busy it was."""
-    return {
-        "processor": processor(), "cores": cores, "instruction_set": instruction_set(), "system": platform.system(),
-        "load": brief(os.getloadavg()[0]) if hasattr(os, "getloadavg") else None,
-        "python": platform.python_version(), "numpy": np.__version__, "java": java(), "omkl": __version__,
-        "date": datetime.date.today().isoformat(),
-    }  # fmt: skip
 
 
 def held_against_the_floor(effort: Effort, tick: Tick) -> tuple[Peaks, list[Record]]:

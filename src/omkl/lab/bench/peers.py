@@ -3,10 +3,11 @@
 import warnings
 
 from omkl.arrays import Matrix, Vector
+from omkl.lab.data.sets import at_hand
+from omkl.lab.parallel import Record
 from omkl.lab.peers.courses import task_of
-from omkl.lab.peers.job import at_hand, cell
+from omkl.lab.peers.job import cell
 from omkl.lab.peers.learners import LEARNERS
-from omkl.lab.peers.page import Record
 
 COURSES = ("airfoil", "naval", "bias", "switch")
 ROWS = 1500  # of every course, for everybody

@@ -2,7 +2,6 @@
 
 import math
 import os
-import resource
 import threading
 import time
 from collections.abc import Callable, Iterable
@@ -15,6 +14,7 @@ from omkl.arrays import Matrix, Vector
 from omkl.features import Draw
 from omkl.kernels import Gaussian
 from omkl.lab.entrants import NAMES
+from omkl.lab.machine import resident
 from omkl.online import Backend, Online
 from omkl.settings import GraphSettings, LearnerName, Settings
 
@@ -254,15 +254,6 @@ class LongRun(TypedDict):
     t: list[int]
     microseconds: list[float]  # per sample, around t
     resident: list[int]  # bytes
-
-
-def resident() -> int:
-    """Resident memory of this process in bytes; its largest so far where the system tells no more."""
-    try:
-        with open("/proc/self/statm", encoding="ascii") as statm:
-            return int(statm.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-    except OSError:
-        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
 def long_run(rounds: int, tick: Callable[[int], object]) -> LongRun:

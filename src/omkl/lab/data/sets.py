@@ -89,6 +89,11 @@ def locate(name: str) -> Path | None:
     return None
 
 
+def at_hand(name: str) -> bool:
+    """Whether it can be loaded without fetching anything: a set, an embedded one, or a file by its path."""
+    return is_path(name) or name in EMBEDDED or locate(name) is not None
+
+
 def how_to_get(name: str) -> str:
     """One line for those who miss the file."""
     place = f"put {name}.csv (header line, column target last) in the folder that OMKL_DATA names"

@@ -1,10 +1,6 @@
 """Every learner on every course, kept as it comes; what is done is not done again."""
 
-import datetime
 import json
-import os
-import platform
-import subprocess
 import warnings
 from collections.abc import Iterable
 from importlib.metadata import version
@@ -16,9 +12,10 @@ from rich.console import Console
 from threadpoolctl import threadpool_limits
 
 from omkl._version import __version__
-from omkl.engine import instruction_set
 from omkl.errors import DivergenceError
-from omkl.lab.data.sets import EMBEDDED, how_to_get, is_path, locate
+from omkl.lab import machine
+from omkl.lab.data.sets import at_hand, how_to_get
+from omkl.lab.files import brief
 from omkl.lab.parallel import Journal, Record, Unit, spread
 from omkl.lab.patience import Patience
 from omkl.lab.peers.courses import COURSES, SHUFFLED, Course, course, task_of
@@ -64,7 +61,8 @@ def compare(options: Options, out: Console, progress: Console) -> None:
     with Journal(options.out) as journal:
         units = [unit for unit in chosen if not finished(journal.records.get(unit.keys[0]))]
         if units:
-            journal.add((f"{MACHINE} {1 + sum(map(is_machine, journal.records))}",), [machine(options)])
+            here = machine.described() | {"jobs": options.jobs, "seeds": options.seeds}
+            journal.add((f"{MACHINE} {1 + sum(map(is_machine, journal.records))}",), [here])
         with Patience(len(units), progress, "comparing") as patience:
             for keys, records in spread(units, options.jobs, prefer="processes"):
                 journal.add(keys, records)
@@ -100,10 +98,6 @@ def cells(options: Options, out: Console) -> Iterable[Unit]:
             rows = f"{options.rows} rows" if options.rows else "usual rows"
             key = f"{name} | {learner.name} | {rows} | {seeds} seeds"
             yield Unit((key,), cell, {"name": name, "learner": learner.name, "rows": options.rows, "seeds": seeds})
-
-
-def at_hand(name: str) -> bool:
-    return is_path(name) or name in EMBEDDED or locate(name) is not None
 
 
 def cell(name: str, learner: str, rows: int | None, seeds: int) -> list[Record]:
@@ -184,37 +178,6 @@ def middle(values: Iterable[float | None]) -> float | None:
     """
     median = float(np.median([np.inf if value is None else value for value in values]))
     return brief(median) if np.isfinite(median) else None
-
-
-def brief(x: float) -> float:
-    return float(f"{x:.5g}")
-
-
-def machine(options: Options) -> Record:
-    """Where and how the numbers were made."""
-    return {
-        "processor": processor(), "cores": os.cpu_count(), "jobs": options.jobs, "seeds": options.seeds,
-        "load": brief(os.getloadavg()[0]) if hasattr(os, "getloadavg") else None,
-        "system": platform.system(), "python": platform.python_version(), "java": java(), "numpy": np.__version__,
-        "omkl": __version__, "instruction_set": instruction_set(), "date": datetime.date.today().isoformat(),
-    }  # fmt: skip
-
-
-def processor() -> str:
-    try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
-    except OSError:
-        return platform.processor() or platform.machine()
-    names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
-    return names[0] if names else platform.machine()
-
-
-def java() -> str | None:
-    try:
-        shown = subprocess.run(["java", "-version"], capture_output=True, text=True, timeout=30, check=True).stderr
-    except (OSError, subprocess.SubprocessError):
-        return None
-    return shown.splitlines()[0].split(" ", 1)[0] + " " + shown.split('"')[1] if '"' in shown else None
 
 
 def told(record: Record) -> str:

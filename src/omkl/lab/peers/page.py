@@ -1,10 +1,10 @@
 """docs/peers.md: a function of the results and of nothing else."""
 
-import json
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from omkl.lab.files import read_lines
 from omkl.lab.peers.courses import CAP, COURSES, DRIFT_ROWS, LABELS, SHUFFLED, Task
 from omkl.lab.peers.learners import LEARNERS
 from omkl.lab.peers.walk import AFTER, BEFORE, BINS, SKIP, WINDOW
@@ -57,8 +57,7 @@ overshoot), not with the paper's settings.
 
 def read(path: Path) -> dict[str, Record]:
     """The records of a file of results, by key; a later one replaces an earlier one."""
-    entries = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-    return {entry["key"]: entry["record"] for entry in entries}
+    return {entry["key"]: entry["record"] for entry in read_lines(path)}
 
 
 def page(records: Mapping[str, Record]) -> str:

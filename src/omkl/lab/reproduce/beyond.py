@@ -14,11 +14,12 @@ from omkl._version import __version__
 from omkl.kernels import Gaussian, log_grid
 from omkl.lab.data.sets import SETS
 from omkl.lab.entrants import NAMES
+from omkl.lab.files import write_lines
 from omkl.lab.parallel import Journal, Record, Unit, spread, stop_if_told
 from omkl.lab.patience import Patience
 from omkl.lab.prequential import DIVERGED, Features, go_through
 from omkl.lab.reproduce.charts import COLOURS
-from omkl.lab.reproduce.results import fingerprint, write_lines
+from omkl.lab.reproduce.results import fingerprint
 from omkl.lab.streams import Stream
 from omkl.online import Online
 from omkl.page.charts import Chart, chart
@@ -229,8 +230,7 @@ def tables_of(lines: Sequence[Sweep]) -> dict[str, Any]:
 
 TITLES = {
     "M": "Kernels heard (M)", "D": "Random features (D)", "N": "Kernels in the dictionary (N)", "horizon": "Horizon",
-    "dictionary": "Gaussian and Laplacian kernels", 
-    "classification": "Classification",
+    "dictionary": "Gaussian and Laplacian kernels", "classification": "Classification",
 }  # fmt: skip
 WORDS = {
     "M": "MSE x 1e-3. For SFG-MKL and SFG-MKL-R the out-degree of the graph, for OMKL-GF the number of draws.",

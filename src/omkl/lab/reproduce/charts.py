@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from html import escape
 from typing import Any
 
-from omkl.lab.entrants import DEFAULTS, MATCHING, NAMES
+from omkl.lab.entrants import DEFAULTS, NAMES, is_matching
 from omkl.lab.prequential import snapshots
 from omkl.lab.reproduce.graphs import Drawn
 from omkl.lab.reproduce.results import Detail
@@ -14,11 +14,6 @@ from omkl.page.charts import Chart, chart, digits, log_axis
 
 COLOURS = {NAMES[learner]: colour for learner, colour in BY_LEARNER.items() if learner in NAMES}
 DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot", "2px 6px", "8px 2px 2px 2px")
-
-
-def is_matching(line: Any) -> bool:
-    match = MATCHING.get(line["algorithm"])
-    return match is not None and match.form == line["variant"]
 
 
 def curves(details: Sequence[Detail]) -> Chart:

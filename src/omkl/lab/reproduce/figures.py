@@ -1,7 +1,6 @@
 """figures/: the paper's two figures and the feedback graphs as PNG and SVG."""
 
 import io
-import json
 from collections.abc import Sequence
 from math import log10
 from pathlib import Path
@@ -16,12 +15,13 @@ from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator, NullLocator
 
-from omkl.lab.entrants import MATCHING
+from omkl.lab.entrants import is_matching
+from omkl.lab.files import read_json, read_lines
 from omkl.lab.prequential import snapshots
 from omkl.lab.reproduce.charts import COLOURS, arc, positive
 from omkl.lab.reproduce.experiments import paper_figures
 from omkl.lab.reproduce.graphs import Drawn
-from omkl.lab.reproduce.results import Detail, read_lines
+from omkl.lab.reproduce.results import Detail
 from omkl.persist import write_atomically
 
 # The same picture gives the same bytes: no dates, no random ids
@@ -40,8 +40,7 @@ def draw(out: Path) -> list[Path]:
     for figure in paper_figures():
         lines = [
             d for name in figure.algorithms for d in details
-            if d["dataset"] == figure.dataset and d["algorithm"] == name and d["variant"] == MATCHING[name].form
-            and d["curve"]
+            if d["dataset"] == figure.dataset and d["algorithm"] == name and is_matching(d) and d["curve"]
         ]  # fmt: skip
         if lines:
             made += save(curves(lines, f"Figure {figure.number}: {figure.title}"), folder / f"figure{figure.number}")
@@ -54,9 +53,8 @@ def draw(out: Path) -> list[Path]:
         ]  # fmt: skip
         if heat:
             made += save(weights(heat, scales[g["dataset"]]), folder / f"weights_{safe(g['dataset'])}")
-    if (path := out / "theory.json").is_file():
-        for stream in json.loads(path.read_text(encoding="utf-8"))["streams"]:
-            made += save(regret(stream), folder / f"regret_{safe(stream['dataset'])}")
+    for stream in (read_json(out / "theory.json") or {"streams": []})["streams"]:
+        made += save(regret(stream), folder / f"regret_{safe(stream['dataset'])}")
     return made
 
 

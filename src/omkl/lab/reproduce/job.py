@@ -1,7 +1,6 @@
 """The command as a whole: streams, runs, files."""
 
 import importlib.util
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -12,19 +11,20 @@ from omkl.lab.data.download import ARCHIVES, DownloadError
 from omkl.lab.data.sets import PAPER, SETS, MissingSetError, how_to_get, is_path, load, locate
 from omkl.lab.data.shelf import get
 from omkl.lab.entrants import Entrant, algorithms_named, default_entrants, paper_entrants
+from omkl.lab.files import read_json, read_lines, write_lines
 from omkl.lab.patience import Patience
 from omkl.lab.reproduce import beyond, claims, tables
 from omkl.lab.reproduce.experiments import printed
 from omkl.lab.reproduce.graphs import drawn
 from omkl.lab.reproduce.measure import measure
-from omkl.lab.reproduce.results import Detail, Result, cells, read_lines, write_lines
+from omkl.lab.reproduce.results import Detail, Result, cells
 from omkl.lab.reproduce.tables import sections
 from omkl.lab.reproduce.theory import job as theory
 from omkl.lab.reproduce.theory import pictures
 from omkl.lab.streams import Stream
 from omkl.persist import write_atomically
 
-DRAWERS = {"plotly": "plotly", "jinja2": "jinja2", "matplotlib": "matplotlib"}
+DRAWERS = ("plotly", "jinja2", "matplotlib")
 NEEDS_PLOT = "figures and report.html need {}: pip install 'omkl[plot]'"
 
 
@@ -127,7 +127,7 @@ def finish(out: Path, console: Console) -> None:
     """Tables, figures and the report, from the files in `out` alone."""
     results: list[Result] = read_lines(out / "results.jsonl")
     details: list[Detail] = read_lines(out / "details.jsonl")
-    proved = json.loads(path.read_text(encoding="utf-8")) if (path := out / "theory.json").is_file() else None
+    proved = read_json(out / "theory.json")
     write_atomically(out / "tables.md", text(results, details, proved, read_lines(out / "sweeps.jsonl")).encode())
     write_atomically(out / "tables.tex", tables.latex(results).encode())
     console.print()

@@ -6,10 +6,10 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+from omkl.lab.files import read_lines, write_lines
 from omkl.lab.parallel import Journal, Record, Unit, spread, stop_if_told
 from omkl.lab.prequential import Features, run_once
-from omkl.lab.reproduce.results import Cell, Detail, Result, detail, fingerprint, keys_of, place, read_lines, result
-from omkl.lab.reproduce.results import write_lines as write
+from omkl.lab.reproduce.results import Cell, Detail, Result, detail, fingerprint, keys_of, place, result
 from omkl.lab.streams import Stream
 
 
@@ -40,7 +40,7 @@ def measure(
         mine = {cell.place for cell in cells}
         results = out / "results.jsonl"
         kept = [line for line in read_lines(results) if place(line) not in mine]
-        write(results, [*kept, *(done[cell.place][0] for cell in cells if cell.place in done)])
+        write_lines(results, [*kept, *(done[cell.place][0] for cell in cells if cell.place in done)])
 
         by_key = {k: cell for cell in cells for k in keys[cell.place]}
         with results.open("a", encoding="utf-8") as file, closing(spread(units(cells, keys, waiting), jobs)) as coming:
@@ -57,8 +57,8 @@ def measure(
 
         ours = [done[cell.place] for cell in cells]
         others = [line for line in read_lines(out / "details.jsonl") if place(line) not in mine]
-        write(out / "details.jsonl", [*others, *(d for _, d in ours)])
-        write(results, [*kept, *(r for r, _ in ours)])  # in the order of the plan, whoever finished first
+        write_lines(out / "details.jsonl", [*others, *(d for _, d in ours)])
+        write_lines(results, [*kept, *(r for r, _ in ours)])  # in the order of the plan, whoever finished first
     return [r for r, _ in ours], [d for _, d in ours]
 
 

@@ -1,20 +1,18 @@
 """report.html: one file that opens without a network."""
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from omkl.lab.data.sets import SETS
+from omkl.lab.files import read_json, read_lines
 from omkl.lab.reproduce import beyond, charts, claims, tables
 from omkl.lab.reproduce.graphs import Drawn
-from omkl.lab.reproduce.results import Detail, Result, read_lines
+from omkl.lab.reproduce.results import Detail, Result
 from omkl.lab.reproduce.theory import pictures
 from omkl.page.charts import choice
 from omkl.page.render import render
 from omkl.persist import write_atomically
-
-HEAD = ("algorithm", "form", "paper", "ours", "sd", "ratio", "paper s", "ours s", "faster", "verdict")
 
 
 def write(out: Path) -> Path:
@@ -64,10 +62,6 @@ def page(out: Path) -> str:
     )
 
 
-def read_json(path: Path) -> Any:
-    return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else None
-
-
 def heat_maps(by_set: dict[str, list[Detail]], graphs: Sequence[Drawn]) -> list[dict[str, Any]]:
     """One per data set and form; those with Delta in one dimension look like the others and are left out."""
     scales = {g["dataset"]: g["scales"] for g in graphs}
@@ -81,7 +75,7 @@ def heat_maps(by_set: dict[str, list[Detail]], graphs: Sequence[Drawn]) -> list[
 
 def table_of(results: Sequence[Result], name: str, title: str) -> dict[str, Any]:
     lines = tables.of(results, name)
-    return {"name": name, "title": title, "head": HEAD, "runs": max(r["runs"] for r in lines),
+    return {"name": name, "title": title, "head": tables.HEAD, "runs": max(r["runs"] for r in lines),
             "rows": [tables.row(r) for r in lines]}  # fmt: skip
 
 

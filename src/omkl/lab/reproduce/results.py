@@ -1,19 +1,17 @@
 """results.jsonl and details.jsonl: what all tables, figures and the report are made of."""
 
 import hashlib
-import json
 from collections.abc import Iterable
-from pathlib import Path
-from typing import Any, NamedTuple, TypedDict
+from typing import NamedTuple, TypedDict
 
 import numpy as np
 
 from omkl._version import __version__
 from omkl.lab.entrants import Entrant
-from omkl.lab.prequential import Run, brief, grid, running_mean_mse, runs_of
+from omkl.lab.files import brief
+from omkl.lab.prequential import Run, grid, running_mean_mse, runs_of
 from omkl.lab.reproduce.experiments import printed
 from omkl.lab.streams import Stream
-from omkl.persist import write_atomically
 
 
 class Result(TypedDict):
@@ -134,25 +132,3 @@ def detail(cell: Cell, runs: list[Run]) -> Detail:
         "weights": [brief(x) for x in np.mean([run["weights"] for run in runs], axis=0)],
         "history": runs[0]["history"],
     }
-
-
-# Files
-
-
-def write_lines(path: Path, lines: Iterable[Any]) -> None:
-    """All lines, or the file as it was."""
-    write_atomically(path, "".join(json.dumps(line, allow_nan=False) + "\n" for line in lines).encode())
-
-
-def read_lines(path: Path) -> list[Any]:
-    """Whole lines; a torn last one is what a killed process was about to say."""
-    if not path.is_file():
-        return []
-    lines = path.read_text(encoding="utf-8").split("\n")[:-1]
-    out = []
-    for number, line in enumerate(lines, 1):
-        try:
-            out.append(json.loads(line))
-        except ValueError:
-            raise ValueError(f"{path}, line {number}: not JSON; remove the file to start anew") from None
-    return out
