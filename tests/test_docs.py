@@ -13,7 +13,7 @@ from xml.etree import ElementTree
 import pytest
 
 import omkl
-from omkl.lab import pictures, readme
+from omkl.lab import markdown, pictures, readme
 from omkl.lab.peers.page import by_course, read
 
 ROOT = Path(__file__).parents[1]
@@ -46,7 +46,7 @@ def test_the_readme_shows_every_set_on_which_a_peer_is_better():
 
 def test_a_page_whose_markers_are_gone_is_refused():
     with pytest.raises(ValueError, match="once each; put them back"):
-        readme.filled("nothing here", {"x": "new"})
+        markdown.filled("nothing here", {"x": "new"}, "a command")
 
 
 # What runs

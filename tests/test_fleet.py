@@ -23,7 +23,7 @@ from omkl.estimators.sklearn import ESTIMATORS, Classifying
 from omkl.fleet import Fleet
 from omkl.fleet.keep import Groups, Models, Records
 from omkl.fleet.mould import Mould, tape
-from omkl.lab import scaling
+from omkl.lab import fleets
 from omkl.lab.data.sets import load
 from omkl.lab.entrants import Entrant
 from omkl.lab.reproduce.measure import measure
@@ -444,19 +444,17 @@ def test_the_engine_refuses_places_that_are_not_there():
             keep._engine.run_keys(*wrong, np.zeros((1, 2)), np.zeros(1), 1, True, np.zeros(1))
 
 
-# What the page says
+# What was measured
 
 
-def test_the_page_on_scaling_holds_what_was_measured():
+def test_the_fleet_that_was_measured_was_identical_to_separate_models():
     root = Path(__file__).parent.parent
     results = json.loads((root / "results" / "fleet.json").read_text())
-    page = (root / "docs" / "scaling.md").read_text(encoding="utf-8")
-    assert f"{scaling.START}\n{scaling.tables(results)}\n{scaling.END}" in page
     assert results["large"]["identical_to_separate_models"]
 
 
 def test_the_measurement_runs_in_small():
-    results = scaling.large(rows=4000, keys=50, size=2000)
+    results = fleets.large(rows=4000, keys=50, size=2000)
     assert results["identical_to_separate_models"]
     assert results["keys"] == 50
 

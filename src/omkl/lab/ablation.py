@@ -1,9 +1,8 @@
 """What each part of GraphMKL is worth: python -m omkl.lab.ablation
 
-Writes results/ablation.jsonl, and the table in docs/graph_mkl.md from it.
+Writes results/ablation.jsonl, and what docs/graph_mkl.md says of it.
 """
 
-import json
 import sys
 import time
 from pathlib import Path
@@ -13,19 +12,23 @@ import numpy as np
 
 from omkl.arrays import Matrix, Vector
 from omkl.kernels import Gaussian, log_grid
+from omkl.lab import markdown
 from omkl.lab.data.sets import load
+from omkl.lab.files import write_lines
 from omkl.lab.peers.courses import DRIFT, changing
 from omkl.online import Online
-from omkl.persist import write_atomically
 from omkl.rounds.graph_mkl import RANK_EVERY
 from omkl.settings import GraphSettings
 
 SETS = {"airfoil": None, "concrete": None, "wine_white": None, "naval": None, "bias": 6000, "energy": 6000,
         "switch": 20_000, "friedman-lea": 20_000}  # fmt: skip
+WHOLE = "as it is: leaders, explorers sent by the graph"
+EVENLY = "no graph: explorers drawn evenly"
+RANDOM = "a random quarter instead of the leaders"
 VARIANTS: dict[str, dict[str, Any]] = {
-    "as it is: leaders, explorers sent by the graph": {},
-    "no graph: explorers drawn evenly": {"out_degree": 1},
-    "a random quarter instead of the leaders": {},
+    WHOLE: {},
+    EVENLY: {"out_degree": 1},
+    RANDOM: {},
     "all experts": {"evaluate": "all"},
     "no experts that remember": {"widths": ()},
     "no gradient experts": {"steps": ()},
@@ -39,10 +42,9 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "21 kernels": {"kernels": log_grid(Gaussian, 0.1, 10.0, 21)},
     "twice the random features": {"n_features": 100},
 }
-RANDOM = "a random quarter instead of the leaders"
 SEEDS = 5
 RESULTS, PAGE = Path("results/ablation.jsonl"), Path("docs/graph_mkl.md")
-START, END = "<!-- ablation: made by python -m omkl.lab.ablation -->", "<!-- end of ablation -->"
+COMMAND = "python -m omkl.lab.ablation"
 
 
 def run(variant: str, X: Matrix, y: Vector, seed: int) -> tuple[float, float, float]:
@@ -88,29 +90,42 @@ def measure() -> list[dict[str, Any]]:
     return lines
 
 
+def quoted(lines: list[dict[str, Any]]) -> dict[str, str]:
+    """The part of docs/graph_mkl.md that is made from the results."""
+    return {"ablation": f"{table(lines)}\n{reading(lines)}"}
+
+
 def table(lines: list[dict[str, Any]]) -> str:
-    out = ["| | " + " | ".join(SETS) + " | experts | us |", "|---" * (len(SETS) + 3) + "|"]
+    rows = []
     for variant in VARIANTS:
         own = [line for line in lines if line["variant"] == variant]
         cells = [f"{line['mse'] * (1 if line['dataset'] in DRIFT else 1e3):.4g}" for line in own]
         micros = [line["microseconds"] for line in own if line["microseconds"] is not None]
-        time_cell = f"{np.median(micros):.0f}" if micros else ""
         experts = np.median([line["experts"] for line in own])
-        out.append(f"| {variant} | " + " | ".join(cells) + f" | {experts:.0f} | {time_cell} |")
-    return "\n".join(out)
+        rows.append([variant, *cells, f"{experts:.0f}", f"{np.median(micros):.0f}" if micros else ""])
+    return markdown.table(("", *SETS, "experts", "us"), rows)
 
 
-def write_page(lines: list[dict[str, Any]]) -> None:
-    text = PAGE.read_text(encoding="utf-8")
-    head, rest = text.split(START)
-    write_atomically(PAGE, f"{head}{START}\n{table(lines)}\n{END}{rest.split(END)[1]}".encode())
+def reading(lines: list[dict[str, Any]]) -> str:
+    """The lines of the table that need a word, with their numbers."""
+    mse = {(line["variant"], line["dataset"]): line["mse"] for line in lines}
+    more = {name: mse[RANDOM, name] / mse[WHOLE, name] - 1 for name in SETS}
+    still = [share for name, share in more.items() if name not in DRIFT]
+    changing = ", ".join(f"{more[name]:.0%} on {name}" for name in SETS if name in DRIFT)
+    ahead = sum(mse[WHOLE, name] < mse[EVENLY, name] for name in SETS)
+    return f"""\
+- **Leaders by evidence are what counts.** A random quarter of the experts instead has {min(still):.0%} to
+  {max(still):.0%} more error on the data sets, {changing}.
+- **The graph changes little.** Explorers kept away from the neighbours of leaders are ahead of explorers drawn evenly
+  on {ahead} of {len(SETS)} streams, which is as good as chance. With 11 kernels there are few wrong places to look; the
+  graph stays because it costs nothing and larger dictionaries have more of them."""
 
 
 def main() -> None:
     lines = measure()
     RESULTS.parent.mkdir(exist_ok=True)
-    write_atomically(RESULTS, "".join(json.dumps(line) + "\n" for line in lines).encode())
-    write_page(lines)
+    write_lines(RESULTS, lines)
+    markdown.fill(PAGE, quoted(lines), COMMAND)
 
 
 if __name__ == "__main__":

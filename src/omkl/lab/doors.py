@@ -6,7 +6,6 @@ results/doors.json, and the tables in docs/doors.md from it.
 """
 
 import gc
-import json
 import time
 import tracemalloc
 from collections.abc import Callable
@@ -15,12 +14,13 @@ from typing import Any
 
 import numpy as np
 
+from omkl.lab import markdown
+from omkl.lab.files import write_json
 from omkl.online import Online
-from omkl.persist import write_atomically
 from omkl.settings import LEARNERS, GraphSettings, Settings
 
 RESULTS, PAGE = Path("results/doors.json"), Path("docs/doors.md")
-START, END = "<!-- doors: made by python -m omkl.lab.doors -->", "<!-- end of doors -->"
+COMMAND = "python -m omkl.lab.doors"
 N, D, d, ROWS = 41, 50, 15, 2000
 FORMULAE = {
     "omkr": "8 t (N + d), t samples so far",
@@ -102,24 +102,28 @@ def memory() -> dict[str, int]:
     return held
 
 
+def quoted(results: dict[str, Any]) -> dict[str, str]:
+    """The part of docs/doors.md that is made from the results."""
+    return {"doors": tables(results)}
+
+
 def tables(results: dict[str, Any]) -> str:
-    out = ["| one row at a time, 15 features | microseconds |", "|---|---|"]
-    for name, micros in results["speed"].items():
-        escaped = name.replace("|", r"\|")  # or it would end the cell
-        out.append(f"| {escaped} | {micros:.2f} |")
-    out += ["", "| learner | bytes, as a formula | measured, N = 41, D = 50, d = 15 |", "|---|---|---|"]
+    speed = [(markdown.escaped(name), f"{micros:.2f}") for name, micros in results["speed"].items()]
+    held = []
     for learner, size in results["memory"].items():
         note = " (11 kernels)" if learner == "graph-mkl" else f" (t = {ROWS})" if learner == "omkr" else ""
-        out.append(f"| {learner} | {FORMULAE[learner]} | {size / 1000:.0f} kB{note} |")
-    return "\n".join(out)
+        held.append((learner, FORMULAE[learner], f"{size / 1000:.0f} kB{note}"))
+    return "\n".join((
+        markdown.table((f"one row at a time, {d} features", "microseconds"), speed),
+        markdown.table(("learner", "bytes, as a formula", f"measured, N = {N}, D = {D}, d = {d}"), held, left=2),
+    ))  # fmt: skip
 
 
 def main() -> None:
     results = {"speed": speed(), "memory": memory()}
     RESULTS.parent.mkdir(exist_ok=True)
-    write_atomically(RESULTS, (json.dumps(results, indent=1) + "\n").encode())
-    head, rest = PAGE.read_text(encoding="utf-8").split(START)
-    write_atomically(PAGE, f"{head}{START}\n{tables(results)}\n{END}{rest.split(END)[1]}".encode())
+    write_json(RESULTS, results)
+    markdown.fill(PAGE, quoted(results), COMMAND)
     print(tables(results))
 
 

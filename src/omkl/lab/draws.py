@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from omkl.features import Draw
+from omkl.lab import markdown
 from omkl.lab.data.sets import SETS, at_hand, load
 from omkl.lab.entrants import NAMES
 from omkl.lab.equations import ROOT
@@ -59,10 +60,10 @@ def page(results: Mapping[str, Any]) -> str:
     better = [line for line in lines if line["z"] < -3]
     spread_ratio = float(np.median([line["spread_shared"] / line["spread_independent"] for line in lines]))
     rows = [
-        f"| {line['set']} | {line['learner']} | {shown(line, 'independent')} | {shown(line, 'shared')} | "
-        f"{line['shared'] / line['independent']:.3f} | {line['z']:+.1f} |"
+        (line["set"], line["learner"], shown(line, "independent"), shown(line, "shared"),
+         f"{line['shared'] / line['independent']:.3f}", f"{line['z']:+.1f}")
         for line in lines
-    ]
+    ]  # fmt: skip
     return "\n".join([
         "# One draw for all Gaussian kernels",
         "",
@@ -82,10 +83,7 @@ def page(results: Mapping[str, Any]) -> str:
         f"better in {len(better)} of {len(lines)} lines. From seed to seed errors spread {spread_ratio:.2f} times "
         "as much in the median: one unlucky draw is everybody's. So it is offered, and off unless asked for.",
         "",
-        "| set | learner | independent | shared | ratio | z |",
-        "|---|---|---|---|---|---|",
-        *rows,
-        "",
+        markdown.table(("set", "learner", "independent", "shared", "ratio", "z"), rows, left=2),
     ])  # fmt: skip
 
 

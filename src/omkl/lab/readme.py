@@ -1,25 +1,21 @@
-"""What the README and docs/reproduction.md quote, and every picture: python -m omkl.lab.readme
+"""What the README and the pages quote, and every picture: python -m omkl.lab.readme
 
-Fills what stands between markers from results/peers.jsonl, results/reproduction.jsonl and one run of
-the command line, and draws docs/pictures. results/reproduction.jsonl is made by
-
-    omkl reproduce --defaults --out build/reproduction
-    cp build/reproduction/results.jsonl results/reproduction.jsonl
-
-with the paper's data sets at hand (`OMKL_DATA`, or fetched).
+Fills what stands between markers from the files in results/ and one run of the command line, and draws
+docs/pictures. It measures nothing else: docs/reproduction.md says how its files are made, and the other markers
+name the command that measures.
 """
 
 import os
-import re
 import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
-from omkl.lab.data.sets import PAPER
-from omkl.lab.entrants import DEFAULTS, MATCHING
-from omkl.lab.files import read_lines
+from omkl.lab import ablation, doors, fleets
+from omkl.lab.entrants import MATCHING
+from omkl.lab.files import read_json, read_lines
+from omkl.lab.markdown import filled, part, table
 from omkl.lab.peers.page import (
     TUNED_ON,
     US,
@@ -30,41 +26,18 @@ from omkl.lab.peers.page import (
     losses,
     of_task,
     read,
-    table,
     thousandths,
     time_shown,
     value,
 )
 from omkl.lab.pictures import drawings
+from omkl.lab.reproduce import quoted
 from omkl.lab.reproduce.results import Place, Result, place
 from omkl.persist import write_atomically
 
 PEERS, REPRODUCTION = Path("results/peers.jsonl"), Path("results/reproduction.jsonl")
 PICTURES = Path("docs/pictures")
 COMMAND = "python -m omkl.lab.readme"
-DIVERGES = "diverges"
-TITLES = {name: name.replace("_", " ") for name in PAPER}
-
-
-def between(name: str) -> tuple[str, str]:
-    """The two markers of a part."""
-    return f"<!-- {name}: made by {COMMAND} -->", f"<!-- end of {name} -->"
-
-
-def filled(page: str, parts: Mapping[str, str]) -> str:
-    """The page with these parts between their markers.
-
-    >>> page = filled("a <!-- x: made by python -m omkl.lab.readme -->old<!-- end of x --> b", {"x": "new"})
-    >>> page.splitlines()
-    ['a <!-- x: made by python -m omkl.lab.readme -->', 'new', '<!-- end of x --> b']
-    """
-    for name, content in parts.items():
-        start, end = between(name)
-        if page.count(start) != 1 or page.count(end) != 1:
-            raise ValueError(f"the page must hold {start} and {end} once each; put them back")
-        head, rest = page.split(start)
-        page = f"{head}{start}\n{content.strip()}\n{end}{rest.split(end)[1]}"
-    return page
 
 
 # Beside the peers
@@ -105,75 +78,6 @@ def tally(results: Results) -> str:
     return f"GraphMKL has the smallest error on {ahead} of {len(both)}."
 
 
-# The paper's learners
-
-FIRST, ARGMAX, NEVER = "commit first, 1-D Delta", "commit argmax", "commit never"
-
-
-def milli(cell: Result | None) -> str:
-    if cell is None:
-        return "-"
-    return DIVERGES if cell["mse"] is None else f"{1e3 * cell['mse']:.2f}"
-
-
-def published(measured: Mapping[Place, Result], name: str, algorithm: str) -> str:
-    found = next((cell["paper_mse"] for (d, a, _), cell in measured.items() if (d, a) == (name, algorithm)), None)
-    return "-" if found is None else f"{1e3 * found:.2f}"
-
-
-def in_forms(measured: Mapping[Place, Result], rows: list[tuple[str, str, str | None]]) -> str:
-    """Rows of (title, algorithm, form), form None for the paper's own numbers; the paper's sets across."""
-
-    def cell(name: str, algorithm: str, form: str | None) -> str:
-        return published(measured, name, algorithm) if form is None else milli(measured.get((name, algorithm, form)))
-
-    lines = [[title, *(cell(name, algorithm, form) for name in TITLES)] for title, algorithm, form in rows]
-    return table(["", *TITLES.values()], lines)
-
-
-def of_the_paper(measured: Mapping[Place, Result]) -> str:
-    return in_forms(
-        measured,
-        [
-            ("Raker, paper", "Raker", None),
-            ("Raker, here, paper's protocol", "Raker", MATCHING["Raker"].form),
-            ("Raker, here, `Settings()`", "Raker", DEFAULTS),
-            ("SFG-MKL-R, paper", "SFG-MKL-R", None),
-            ("SFG-MKL-R, here, node 1 held after 300 rounds, 1-D distances", "SFG-MKL-R", FIRST),
-            ("SFG-MKL-R, here, as the paper's text has it (argmax)", "SFG-MKL-R", ARGMAX),
-            ("SFG-MKL-R, here, `Settings()`", "SFG-MKL-R", DEFAULTS),
-        ],
-    )
-
-
-def matching(measured: Mapping[Place, Result]) -> str:
-    """The form that matches each published column."""
-    rows = []
-    for algorithm, match in MATCHING.items():
-        ours = {name: milli(measured.get((name, algorithm, match.form))) for name in TITLES}
-        pairs = [f"{published(measured, name, algorithm)} / {ours[name]}" for name in TITLES]
-        rows.append([f"{algorithm}: {match.form}", *pairs])
-    return table(["paper / ours", *TITLES.values()], rows)
-
-
-def held_nodes(measured: Mapping[Place, Result]) -> str:
-    rows: list[tuple[str, str, str | None]] = []
-    for algorithm, printed_as in (("SFG-MKL", "Algorithm 1"), ("SFG-MKL-R", "Algorithm 2")):
-        rows += [
-            (f"{algorithm}, published", algorithm, None),
-            ("first node held", algorithm, "commit first"),
-            ("first node held, Delta in one dimension", algorithm, FIRST),
-            ("argmax, as the text has it", algorithm, ARGMAX),
-            (f"none held, as {printed_as} is printed", algorithm, NEVER),
-        ]
-    return in_forms(measured, rows)
-
-
-def graph_feedback(measured: Mapping[Place, Result]) -> str:
-    forms = dict.fromkeys(form for _, algorithm, form in measured if algorithm == "OMKL-GF" and form != DEFAULTS)
-    return in_forms(measured, [("published", "OMKL-GF", None), *((form, "OMKL-GF", form) for form in forms)])
-
-
 # A run of the command line
 
 SALES = "examples/prices.py"
@@ -198,34 +102,36 @@ def command_line() -> str:
 
 
 def pages(project: Path, run: str | None = None) -> dict[Path, str]:
-    """Every file this module writes; the run of the command line as the README has it where none is given."""
+    """Every page with parts that are made from results, and the pictures.
+
+    The run of the command line stays as the README has it where none is given.
+    """
     results = by_course(read(project / PEERS))
-    measured: dict[Place, Result] = {place(cell): cell for cell in read_lines(project / REPRODUCTION)}
-    readme, reproduction = project / "README.md", project / "docs" / "reproduction.md"
+    measured = {place(cell): cell for cell in read_lines(project / REPRODUCTION)}
     in_readme = {
         "peers": f"{beside_peers(results, measured)}\n{tally(results)} Where it loses:\n\n"
         + "\n".join(losses(results)),
-        "paper": of_the_paper(measured),
+        "paper": quoted.of_the_paper(measured),
     }
     if run is not None:
         in_readme["run"] = run
-    in_reproduction = {
-        "matching": matching(measured),
-        "held nodes": held_nodes(measured),
-        "graph feedback": graph_feedback(measured),
-    }
+    written = (
+        (Path("README.md"), COMMAND, in_readme),
+        (Path("docs/reproduction.md"), COMMAND, quoted.in_reproduction(measured)),
+        (ablation.PAGE, ablation.COMMAND, ablation.quoted(read_lines(project / ablation.RESULTS))),
+        (doors.PAGE, doors.COMMAND, doors.quoted(read_json(project / doors.RESULTS))),
+        (fleets.PAGE, fleets.COMMAND, fleets.quoted(read_json(project / fleets.RESULTS))),
+    )
     return {
-        readme: filled(readme.read_text(encoding="utf-8"), in_readme),
-        reproduction: filled(reproduction.read_text(encoding="utf-8"), in_reproduction),
+        **{project / page: filled((project / page).read_text(encoding="utf-8"), parts, command)
+           for page, command, parts in written},
         **{project / PICTURES / name: drawing for name, drawing in drawings(project, results).items()},
-    }
+    }  # fmt: skip
 
 
 def quoted_run(project: Path) -> str:
     """The run that the README shows."""
-    start, end = between("run")
-    found = re.search(f"{re.escape(start)}\n(.*?)\n{re.escape(end)}", (project / "README.md").read_text(), re.DOTALL)
-    return found.group(1) if found else ""
+    return part((project / "README.md").read_text(encoding="utf-8"), "run", COMMAND)
 
 
 def main() -> None:

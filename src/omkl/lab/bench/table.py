@@ -7,6 +7,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table as RichTable
 
+from omkl.lab import markdown
 from omkl.lab.bench.job import Results
 from omkl.lab.bench.timing import FACTORS, GRAPH_KERNELS
 from omkl.lab.parallel import Record
@@ -162,10 +163,8 @@ def show(results: Results, console: Console) -> None:
 # On the page
 
 
-def markdown(table: Table) -> str:
-    lines = ["| " + " | ".join(table.head) + " |", "|" + "---|" * len(table.head)]
-    lines += ["| " + " | ".join(cell.replace("|", "/") for cell in row) + " |" for row in table.rows]
-    return "\n".join(lines) + (f"\n\n{table.note}" if table.note else "")
+def in_markdown(table: Table) -> str:
+    return f"{markdown.table(table.head, [[*map(markdown.escaped, row)] for row in table.rows])}\n{table.note}"
 
 
 HOW = """\
@@ -193,7 +192,7 @@ def page(results: Results) -> str:
     parts = ["# Speed", f"Written by `{results['command']}` from `results/bench.json`; do not edit.", about,
              "## How", HOW]  # fmt: skip
     for table in tables(results):
-        parts += [f"## {table.title}", markdown(table)]
+        parts += [f"## {table.title}", in_markdown(table)]
     if results["left_out"]:
         parts.append(f"Not at hand: {', '.join(results['left_out'])}.")
     return "\n\n".join(part.strip() for part in parts) + "\n"

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from omkl.lab.files import read_lines
+from omkl.lab.markdown import table
 from omkl.lab.peers.courses import CAP, COURSES, DRIFT_ROWS, LABELS, SHUFFLED, Task
 from omkl.lab.peers.learners import LEARNERS
 from omkl.lab.peers.walk import AFTER, BEFORE, BINS, SKIP, WINDOW
@@ -107,11 +108,6 @@ def about(starts: list[Record]) -> Iterable[str]:
 
 
 # Tables
-
-
-def table(head: list[str], rows: Iterable[list[str]]) -> str:
-    lines = [head, ["---"] + ["---:"] * (len(head) - 1), *rows]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines) + "\n"
 
 
 def of_task(results: Results, task: Task) -> Results:

@@ -7,7 +7,8 @@ from rich import box
 from rich.table import Table
 
 from omkl.lab.data.sets import SETS
-from omkl.lab.entrants import MATCHING
+from omkl.lab.entrants import MATCHING, is_matching
+from omkl.lab.markdown import escaped, table
 from omkl.lab.reproduce.experiments import paper_tables
 from omkl.lab.reproduce.results import Result
 
@@ -31,13 +32,13 @@ class Row(NamedTuple):
 
 
 def row(r: Result) -> Row:
-    match = MATCHING.get(r["algorithm"])
-    matching = match is not None and match.form == r["variant"] and r["paper_mse"] is not None
+    matching = is_matching(r) and r["paper_mse"] is not None
     verdict = ""
     if r["diverged"]:
         verdict = "diverges"
-    elif matching and match is not None and r["mse"] is not None and r["paper_mse"] is not None:
-        verdict = "as published" if match.agrees(r["mse"], r["paper_mse"]) else "outside the tolerance"
+    elif matching and r["mse"] is not None and r["paper_mse"] is not None:
+        agrees = MATCHING[r["algorithm"]].agrees(r["mse"], r["paper_mse"])
+        verdict = "as published" if agrees else "outside the tolerance"
     both = r["mse"] is not None and r["paper_mse"] is not None
     return Row(
         r["algorithm"], r["variant"],
@@ -87,10 +88,11 @@ def markdown(results: Sequence[Result]) -> str:
     for dataset, title in titles(results).items():
         runs = max(r["runs"] for r in of(results, dataset))
         lines += ["", f"## {escaped(title)}", "", f"{runs} random-feature sets", ""]
-        lines += ["| " + " | ".join(HEAD) + " |", "|---|---|" + "---:|" * 7 + "---|"]
+        rows = []
         for r in map(row, of(results, dataset)):
             cells = [escaped(c) for c in r[:-1]]
-            lines.append("| " + " | ".join(f"**{c}**" if r.matching and c else c for c in cells) + " |")
+            rows.append([f"**{c}**" if r.matching and c else c for c in cells])
+        lines.append(table(HEAD, rows, left=2))
     done, of_all = within(results)
     if of_all:
         lines += ["", f"In the matching form (bold) {done} of {of_all} published cells come out within the tolerance."]
@@ -100,19 +102,10 @@ def markdown(results: Sequence[Result]) -> str:
 def sections(title: str, told: Any) -> str:
     """A part with words and tables, as the theory and the sweeps tell it."""
     lines = [f"# {title}", "", *(words + "\n" for words in told["words"])]
-    for table in told["tables"]:
-        lines += [f"## {table['title']}", "", *(words + "\n" for words in table["words"])]
-        lines += ["| " + " | ".join(table["head"]) + " |", "|" + "---|" * len(table["head"])]
-        lines += ["| " + " | ".join(map(escaped, row)) + " |" for row in table["rows"]] + [""]
+    for each in told["tables"]:
+        lines += [f"## {each['title']}", "", *(words + "\n" for words in each["words"])]
+        lines.append(table(each["head"], [[*map(escaped, cells)] for cells in each["rows"]], left=2))
     return "\n".join(lines)
-
-
-def escaped(text: str) -> str:
-    """Text that a Markdown table takes as text, and a browser too."""
-    for a, b in (("\\", "\\\\"), ("&", "&amp;"), ("<", "&lt;"), (">", "&gt;"), ("|", "\\|"), ("*", "\\*"), ("`", "\\`"),
-                 ("_", "\\_"), ("\n", " ")):  # fmt: skip
-        text = text.replace(a, b)
-    return text
 
 
 def latex(results: Sequence[Result]) -> str:

@@ -1,4 +1,4 @@
-"""What fleets cost: python -m omkl.lab.scaling [local] [spark] [page]
+"""What fleets cost: python -m omkl.lab.fleets [local] [spark] [page]
 
 10 000 keys and 10 million rows through `Fleet`, beside the engine on one stream in the same run, and a
 stream through Spark on this machine. Writes results/fleet.json, and what docs/scaling.md says from it;
@@ -21,14 +21,14 @@ from omkl.arrays import Index, Matrix, Vector
 from omkl.estimators.sklearn import GraphMKLRegressor, SFGMKLClassifier, SFGMKLRegressor
 from omkl.fleet import Fleet
 from omkl.fleet.local import cores
+from omkl.lab import markdown
 from omkl.lab.files import read_json, write_json
 from omkl.lab.machine import highest, resident
 from omkl.online import Online
-from omkl.persist import write_atomically
 from omkl.settings import Settings
 
 RESULTS, PAGE = Path("results/fleet.json"), Path("docs/scaling.md")
-START, END = "<!-- fleet: made by python -m omkl.lab.scaling -->", "<!-- end of fleet -->"
+COMMAND = "python -m omkl.lab.fleets"
 KEYS, ROWS, BATCH, d = 10_000, 10_000_000, 250_000, 8
 LOOKED_AT = 20  # keys that are compared with separate estimators
 SPARK = {"keys": 2000, "batches": 4, "rows": 20_000}
@@ -207,52 +207,55 @@ def on_spark() -> dict[str, Any]:
     }  # fmt: skip
 
 
+def quoted(results: dict[str, Any]) -> dict[str, str]:
+    """The part of docs/scaling.md that is made from the results."""
+    return {"fleet": tables(results)}
+
+
 def tables(results: dict[str, Any]) -> str:
     a, spark = results["large"], results.get("spark")
     out = [
         f"`Fleet`, SFG-MKL with 41 kernels, {a['keys']:,} keys, {a['rows']:,} rows of {a['features']} features in "
-        f"batches of {a['batch']:,}, {a['threads']} threads:",
-        "",
-        "| | |",
-        "|---|---|",
-        f"| rows per second, by the clock, keys made on the way | {a['rows_per_second']:,.0f} |",
-        f"| of the best batch | {a['rows_per_second_of_the_best_batch']:,.0f} |",
-        f"| core-microseconds per row | {a['core_microseconds']:.2f} |",
-        f"| of an estimator on one stream, same run | {a['estimator_core_microseconds']:.2f} |",
-        f"| of the bare engine on one stream, same run | {a['engine_core_microseconds']:.2f} |",
-        f"| bytes per key, counted | {a['bytes_per_key']:,.0f} |",
-        f"| bytes per key, growth of the process | {a['resident_bytes_per_key']:,.0f} |",
-        f"| identical to separate estimators, {a['keys_compared']} keys compared | "
-        f"{'yes' if a['identical_to_separate_models'] else 'NO'} |",
-        f"| memory beside the fleet while it is saved, while another is loaded, MB | {a['bytes_to_save'] / 1e6:,.0f}, "
-        f"{a['bytes_to_load'] / 1e6:,.0f} |",
-        f"| file, MB; saved in, loaded in, core-seconds | {a['file_bytes'] / 1e6:,.0f}; {a['save_seconds']:.1f}, "
-        f"{a['load_seconds']:.1f} |",
-        "",
-        "| rows of a batch | rows per key | core-microseconds per row |",
-        "|---|---|---|",
-    ]
-    for row in results["sizes"]:
-        out.append(f"| {row['batch']:,} | {row['batch'] / KEYS:g} | {row['core_microseconds']:.2f} |")
-    out += ["", "| learner, 200 keys, 100 rows of each a batch | core-microseconds per row | bytes per key |"]
-    out.append("|---|---|---|")
-    for row in results["others"]:
-        out.append(f"| {row['learner']} | {row['core_microseconds']:.1f} | {row['bytes_per_key']:,.0f} |")
+        f"batches of {a['batch']:,}, {a['threads']} threads:\n",
+        markdown.table(("", ""), [
+            ("rows per second, by the clock, keys made on the way", f"{a['rows_per_second']:,.0f}"),
+            ("of the best batch", f"{a['rows_per_second_of_the_best_batch']:,.0f}"),
+            ("core-microseconds per row", f"{a['core_microseconds']:.2f}"),
+            ("of an estimator on one stream, same run", f"{a['estimator_core_microseconds']:.2f}"),
+            ("of the bare engine on one stream, same run", f"{a['engine_core_microseconds']:.2f}"),
+            ("bytes per key, counted", f"{a['bytes_per_key']:,.0f}"),
+            ("bytes per key, growth of the process", f"{a['resident_bytes_per_key']:,.0f}"),
+            (f"identical to separate estimators, {a['keys_compared']} keys compared",
+             "yes" if a["identical_to_separate_models"] else "NO"),
+            ("memory beside the fleet while it is saved, while another is loaded, MB",
+             f"{a['bytes_to_save'] / 1e6:,.0f}, {a['bytes_to_load'] / 1e6:,.0f}"),
+            ("file, MB; saved in, loaded in, core-seconds",
+             f"{a['file_bytes'] / 1e6:,.0f}; {a['save_seconds']:.1f}, {a['load_seconds']:.1f}"),
+        ]),
+        markdown.table(
+            ("rows of a batch", "rows per key", "core-microseconds per row"),
+            [(f"{row['batch']:,}", f"{row['batch'] / KEYS:g}", f"{row['core_microseconds']:.2f}")
+             for row in results["sizes"]],
+        ),
+        markdown.table(
+            ("learner, 200 keys, 100 rows of each a batch", "core-microseconds per row", "bytes per key"),
+            [(row["learner"], f"{row['core_microseconds']:.1f}", f"{row['bytes_per_key']:,.0f}")
+             for row in results["others"]],
+        ),
+    ]  # fmt: skip
     if spark:
         out += [
-            "",
             f"Spark, {spark['cores']} cores of this machine (`local[{spark['cores']}]`), {spark['keys']:,} keys, "
-            f"micro-batches of {spark['rows_per_batch']:,} rows:",
-            "",
-            "| | |",
-            "|---|---|",
-            f"| rows per second, by the clock | {spark['rows_per_second']:,.0f} |",
-            f"| core-microseconds per row | {spark['core_microseconds']:,.0f} |",
-            f"| core-milliseconds per key visited | {spark['core_milliseconds_per_key']:.1f} |",
-            f"| state, bytes per key | {spark['state_bytes_per_key']:,.0f} |",
-            f"| checkpoint, bytes per key visited | {spark['checkpoint_bytes_per_key_and_batch']:,.0f} |",
-        ]
-    return "\n".join([*out, "", *model(results)])
+            f"micro-batches of {spark['rows_per_batch']:,} rows:\n",
+            markdown.table(("", ""), [
+                ("rows per second, by the clock", f"{spark['rows_per_second']:,.0f}"),
+                ("core-microseconds per row", f"{spark['core_microseconds']:,.0f}"),
+                ("core-milliseconds per key visited", f"{spark['core_milliseconds_per_key']:.1f}"),
+                ("state, bytes per key", f"{spark['state_bytes_per_key']:,.0f}"),
+                ("checkpoint, bytes per key visited", f"{spark['checkpoint_bytes_per_key_and_batch']:,.0f}"),
+            ]),
+        ]  # fmt: skip
+    return "\n".join([*out, *model(results)])
 
 
 def model(results: dict[str, Any]) -> list[str]:
@@ -285,11 +288,6 @@ def model(results: dict[str, Any]) -> list[str]:
     return out
 
 
-def write_page(results: dict[str, Any]) -> None:
-    head, rest = PAGE.read_text(encoding="utf-8").split(START)
-    write_atomically(PAGE, f"{head}{START}\n{tables(results)}\n{END}{rest.split(END)[1]}".encode())
-
-
 def main() -> None:
     results: dict[str, Any] = read_json(RESULTS) or {}
     parts: list[str] = sys.argv[1:] or ["local", "spark"]
@@ -299,7 +297,7 @@ def main() -> None:
         results["spark"] = on_spark()
     RESULTS.parent.mkdir(exist_ok=True)
     write_json(RESULTS, results)
-    write_page(results)
+    markdown.fill(PAGE, quoted(results), COMMAND)
     print(tables(results))
 
 

@@ -1,0 +1,66 @@
+"""Pages in Markdown: tables, text that stays text, and the parts of a page that a command writes."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+from omkl.persist import write_atomically
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[str]], left: int = 1) -> str:
+    """The first `left` columns hold words, the others numbers.
+
+    >>> print(table(["set", "error"], [["airfoil", "4.6"]]), end="")
+    | set | error |
+    | --- | ---: |
+    | airfoil | 4.6 |
+    """
+    lines = [head, ["---"] * left + ["---:"] * (len(head) - left), *rows]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines) + "\n"
+
+
+def escaped(text: str) -> str:
+    """Text that a Markdown table takes as text, and a browser too."""
+    for a, b in (("\\", "\\\\"), ("&", "&amp;"), ("<", "&lt;"), (">", "&gt;"), ("|", "\\|"), ("*", "\\*"), ("`", "\\`"),
+                 ("_", "\\_"), ("\n", " ")):  # fmt: skip
+        text = text.replace(a, b)
+    return text
+
+
+# Parts
+
+
+def markers(name: str, command: str) -> tuple[str, str]:
+    """What stands before a part and after it."""
+    return f"<!-- {name}: made by {command} -->", f"<!-- end of {name} -->"
+
+
+def filled(page: str, parts: Mapping[str, str], command: str) -> str:
+    """The page with these parts between their markers.
+
+    >>> filled("a <!-- x: made by c -->old<!-- end of x --> b", {"x": "new"}, "c").splitlines()
+    ['a <!-- x: made by c -->', 'new', '<!-- end of x --> b']
+    """
+    for name, content in parts.items():
+        head, _, tail = around(page, name, command)
+        start, end = markers(name, command)
+        page = f"{head}{start}\n{content.strip()}\n{end}{tail}"
+    return page
+
+
+def part(page: str, name: str, command: str) -> str:
+    """What stands between the markers."""
+    return around(page, name, command)[1].strip()
+
+
+def around(page: str, name: str, command: str) -> tuple[str, str, str]:
+    """Before a part, the part, and after it."""
+    start, end = markers(name, command)
+    if page.count(start) != 1 or page.count(end) != 1:
+        raise ValueError(f"the page must hold {start} and {end} once each; put them back")
+    head, rest = page.split(start)
+    inside, tail = rest.split(end)
+    return head, inside, tail
+
+
+def fill(path: Path, parts: Mapping[str, str], command: str) -> None:
+    write_atomically(path, filled(path.read_text(encoding="utf-8"), parts, command).encode())
