@@ -114,6 +114,14 @@ def test_every_page_is_in_the_navigation_once():
     assert sorted(nav()) == sorted({*PAGES, *FROM_ROOT})
 
 
+@pytest.mark.parametrize("name", PAGES)
+def test_a_list_within_a_list_is_indented_by_four_or_the_site_shows_one_list(name: str):
+    text = re.sub(
+        r"^```.*?^```", "", (ROOT / "docs" / name).read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL
+    )
+    assert not re.findall(r"^ {1,3}(?:[-*]|\d+\.) .*$", text, flags=re.MULTILINE)
+
+
 def public(module: str) -> set[str]:
     """The names that a module offers, without importing what it needs."""
     home = ROOT / "src" / Path(*module.split("."))

@@ -18,7 +18,7 @@ from omkl.lab.peers.page import ROW_BY_ROW, Results, of_task, value
 
 INK, FAINT, OURS, THEIRS = "#7d8590", "#7d859055", "#2f81f7", "#c26a1b"
 FONT = "font-family=\"system-ui, 'Segoe UI', Helvetica, Arial, sans-serif\""
-LETTER = 0.56  # mean width of a letter, in units of the font's size
+LETTER, BOLD = 0.56, 0.63  # mean width of a letter, in units of the font's size
 MEAN = "running mean"
 WORST = 1.25  # share of its error beyond which a learner is named below the picture and not drawn
 
@@ -104,7 +104,7 @@ def crowding(place: Box, taken: list[Box], inner: Box) -> float:
 
 def peers(results: Results) -> str:
     """Squared error against time of every learner, medians over the data sets."""
-    width, height, left, right, top, bottom = 860.0, 480.0, 66.0, 24.0, 34.0, 76.0
+    width, height, left, right, top, bottom = 880.0, 480.0, 66.0, 44.0, 34.0, 76.0
     everyone = everybody(results)
     shown = sorted((who for who in everyone if who.share <= WORST), key=lambda who: (not who.ours, who.share))
     absent = [who for who in everyone if who.share > WORST]
@@ -132,19 +132,21 @@ def peers(results: Results) -> str:
     parts.append(text(centre, height - bottom + 38, "microseconds per row, to predict and learn it", "middle"))
 
     taken = [Box(across(who.time) - 9, down(who.share) - 9, 18, 18) for who in shown]
-    inner = Box(left, top, width - left - right, height - top - bottom)
+    inner = Box(left, top, width - left - right / 2, height - top - bottom)
     for who in shown:
         x, y = across(who.time), down(who.share)
         colour = OURS if who.ours else THEIRS
         parts.append(dot(x, y, 6 if who.ours else 4.5, colour, hollow=who.diverged > 0))
         size = 13 if who.ours else 11.5
-        wide = LETTER * size * len(who.name)
+        wide = (BOLD if who.ours else LETTER) * size * len(who.name)
         places = [Box(x + dx if dx > 0 else x + dx - wide if dx < 0 else x - wide / 2, y + dy - size + 2, wide, size)
                   for dy in (4, -9, 17, -17, 24) for dx in (10, -10, 0) if dx or abs(dy) > 8]  # fmt: skip
 
         best = min(places, key=lambda place: crowding(place, taken, inner))
         taken.append(best)
-        parts.append(text(best.x, best.y + size - 2, who.name, colour=colour, font_size=size,
+        # held at the end next to the dot: a font wider than LETTER then grows away from it
+        anchor, at = ("start", best.x) if best.x > x else ("end", best.x + wide) if best.x + wide < x else ("middle", x)
+        parts.append(text(at, best.y + size - 2, who.name, anchor, colour, font_size=size,
                           font_weight=600 if who.ours else 400))  # fmt: skip
     note = f"Medians over {sets} data sets. A hollow dot diverged on some of them."
     if absent:
