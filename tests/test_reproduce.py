@@ -20,7 +20,16 @@ from typer.testing import CliRunner
 
 from omkl.cli import app
 from omkl.lab.data.sets import PAPER
-from omkl.lab.entrants import EXPERIMENTS, MATCHING, NAMES, Entrant, Matching, algorithms_named, paper_entrants
+from omkl.lab.entrants import (
+    DEFAULTS,
+    EXPERIMENTS,
+    MATCHING,
+    NAMES,
+    Entrant,
+    Matching,
+    algorithms_named,
+    paper_entrants,
+)
 from omkl.lab.files import read_lines, write_lines
 from omkl.lab.parallel import Journal
 from omkl.lab.reproduce import claims, job, tables
@@ -409,6 +418,12 @@ def test_a_claim_falls_with_one_cell_and_names_it():
         (False, "not lower: naval (Raker)"), (True, "lower MSE in all 12 comparisons"),
     ]  # fmt: skip
     assert tables.within(lines) == (19, 20)
+
+
+def test_the_library_s_defaults_neither_make_a_claim_of_the_paper_nor_refute_one():
+    lines = [published_line(n, a, m.form) for n in PAPER for a, m in MATCHING.items()]
+    better = [published_line(n, "Raker", DEFAULTS, mse=1e-6, seconds=1e-6) for n in PAPER]
+    assert claims.claims([*lines, *better], []) == claims.claims(lines, [])
 
 
 def test_the_commit_rule_of_the_text_is_judged_and_the_others_stand_beside_it():
