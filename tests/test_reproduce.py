@@ -32,7 +32,7 @@ from omkl.lab.entrants import (
 )
 from omkl.lab.files import read_lines, write_lines
 from omkl.lab.parallel import Journal
-from omkl.lab.reproduce import claims, job, tables
+from omkl.lab.reproduce import claims, job, readings, tables
 from omkl.lab.reproduce.experiments import paper_figures, paper_tables, printed
 from omkl.lab.reproduce.measure import measure
 from omkl.lab.reproduce.results import Result, cells
@@ -480,3 +480,18 @@ def test_every_published_cell_comes_out_in_its_matching_form(tmp_path: Path):
     within_6 = [r for r in lines if r["variant"] == "commit first" and r["algorithm"].startswith("SFG")]
     assert all(abs(r["mse"] / r["paper_mse"] - 1) <= 0.06 for r in within_6)
     assert {p.name for p in (tmp_path / "figures").iterdir()} >= {"figure1.png", "figure1.svg", "figure2.svg"}
+
+
+# Other readings
+
+
+def test_another_reading_is_a_mean_between_its_extremes():
+    line = readings.cell("aware", readings.CURES["aware"], diabetes(), seeds=2)
+    assert (line["runs"], line["diverged"]) == (2, 0)
+    assert line["least"] < line["mse"] < line["most"]
+
+
+def test_a_node_that_is_held_is_heard_more_often_than_its_chance_says():
+    told = readings.held(diabetes())
+    assert 0 < told["chance"] < 0.5
+    assert 0 < told["moves"] < 1

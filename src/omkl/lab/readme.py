@@ -31,7 +31,7 @@ from omkl.lab.peers.page import (
     value,
 )
 from omkl.lab.pictures import drawings
-from omkl.lab.reproduce import quoted
+from omkl.lab.reproduce import quoted, readings
 from omkl.lab.reproduce.results import Place, Result, place
 from omkl.persist import write_atomically
 
@@ -117,7 +117,14 @@ def pages(project: Path, run: str | None = None) -> dict[Path, str]:
         in_readme["run"] = run
     written = (
         (Path("README.md"), COMMAND, in_readme),
-        (Path("docs/reproduction.md"), COMMAND, quoted.in_reproduction(measured)),
+        (
+            Path("docs/reproduction.md"),
+            COMMAND,
+            quoted.in_reproduction(
+                measured, read_json(project / "results/theory.json"), read_lines(project / "results/sweeps.jsonl")
+            ),
+        ),
+        (Path("docs/deviations.md"), COMMAND, quoted.in_deviations(measured, read_json(project / readings.RESULTS))),
         (ablation.PAGE, ablation.COMMAND, ablation.quoted(read_lines(project / ablation.RESULTS))),
         (doors.PAGE, doors.COMMAND, doors.quoted(read_json(project / doors.RESULTS))),
         (fleets.PAGE, fleets.COMMAND, fleets.quoted(read_json(project / fleets.RESULTS))),
