@@ -1,6 +1,6 @@
 """A model per meter on Spark Structured Streaming, then on this machine.
 
-Run it: pip install omkl[spark], Java 17, python examples/spark/fleet_on_spark.py
+Run it: pip install 'omkl[spark]', Java 17, python examples/spark/fleet_on_spark.py
 On a cluster: spark-submit --master spark://host:7077 fleet_on_spark.py, with the files and the checkpoint on storage
 that all workers see.
 """

@@ -41,6 +41,7 @@ milliseconds a row.
 - **Microseconds** are processor time of one core for predicting and learning a row; each learner's rows are brought to
   the form it takes before the clock starts. For CapyMOA the time of all threads of the Java machine counts. Two cells
   run at a time on a machine that others use too: read ratios, not digits.
+- **To run them**: `pip install '.[bench]'` brings all peers but CapyMOA, which wants `pip install capymoa` and Java 17.
 - **diverges**: the squared errors have summed up to more than any constant among the targets would give, and the run
   was ended. **fails**: it raised an error. **{NOTHING}**: not measured.
 """
