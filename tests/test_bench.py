@@ -126,11 +126,11 @@ def test_the_committed_page_is_made_from_the_committed_results():
 
 
 def test_the_page_of_the_draws_is_made_from_its_results():
-    assert draws.PAGE.read_text(encoding="utf-8") == draws.page(read_json(draws.RESULTS))
+    assert (ROOT / draws.PAGE).read_text(encoding="utf-8") == draws.page(read_json(ROOT / draws.RESULTS))
 
 
 def test_the_draws_are_told_apart_on_every_set():
-    lines = read_json(draws.RESULTS)["lines"]
+    lines = read_json(ROOT / draws.RESULTS)["lines"]
     assert len({line["set"] for line in lines}) >= 13
     assert not [line for line in lines if not re.fullmatch(r"[\w-]+", line["set"])]
 

@@ -253,7 +253,7 @@ def test_beyond_varies_one_factor_at_a_time_and_classifies(tmp_path: Path, monke
     monkeypatch.setattr(beyond, "sweep", lambda: few)
     rng = np.random.default_rng(0)
     X = rng.uniform(-0.5, 0.5, (300, 2))
-    labelled = Stream("signs", "", X, np.where(X[:, 0] > 0, 1.0, -1.0))
+    labelled = Stream("signs", X, np.where(X[:, 0] > 0, 1.0, -1.0))
     console = Console(file=io.StringIO(), width=100)
     beyond.run([STREAM], [labelled], options(tmp_path), console, console)
     lines = read_lines(tmp_path / "sweeps.jsonl")

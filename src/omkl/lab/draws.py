@@ -4,6 +4,7 @@ OMKL_DATA=~/data python -m omkl.lab.draws
 """
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,14 +13,13 @@ from omkl.features import Draw
 from omkl.lab import markdown
 from omkl.lab.data.sets import SETS, at_hand, load
 from omkl.lab.entrants import NAMES
-from omkl.lab.equations import ROOT
 from omkl.lab.files import brief, write_json
 from omkl.lab.parallel import Unit, spread
 from omkl.online import Online
 from omkl.persist import write_atomically
 from omkl.settings import LearnerName, Settings
 
-RESULTS, PAGE = ROOT / "results" / "draws.json", ROOT / "docs" / "draws.md"
+RESULTS, PAGE = Path("results/draws.json"), Path("docs/draws.md")
 LEARNERS: tuple[LearnerName, ...] = ("raker", "omkl-gf", "sfg-mkl", "sfg-mkl-r")
 DRAWS: tuple[Draw, ...] = ("independent", "shared")
 SEEDS = 20

@@ -46,7 +46,7 @@ class Entrant(NamedTuple):
 @cache
 def read_forms() -> dict[str, dict[str, Any]]:
     text = (EXPERIMENTS / "forms.toml").read_text(encoding="utf-8")
-    return {name: part for name, part in tomllib.loads(text).items() if isinstance(part, dict)}
+    return tomllib.loads(text)
 
 
 NAMES: dict[LearnerName, str] = {part["learner"]: name for name, part in read_forms().items()}

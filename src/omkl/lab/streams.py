@@ -13,7 +13,6 @@ class Stream(NamedTuple):
     """Rows in the order they come."""
 
     name: str
-    about: str
     X: Matrix  # (T, d)
     y: Vector  # (T,)
     truth: tuple[int, ...] = ()  # kernels of the paper's dictionary that made y, where that is known
@@ -36,7 +35,7 @@ def diabetes() -> Stream:
     """scikit-learn's bundled diabetes set: 442 rows, 10 features."""
     bunch = load_diabetes()
     X, y = paper_scaled(bunch.data, bunch.target)
-    return Stream("diabetes", "scikit-learn's bundled set, in file order", X, y, columns=tuple(bunch.feature_names))
+    return Stream("diabetes", X, y, columns=tuple(bunch.feature_names))
 
 
 TRUTH = (10, 18, 26)  # length scales 0.32, 0.79 and 2.0
@@ -62,5 +61,4 @@ def mixture(rows: int, seed: int) -> Stream:
         part = kernels[i].value(X, c) @ rng.standard_normal(centres)
         f += part / part.std()
     y = f + 0.1 * f.std() * rng.standard_normal(rows)
-    about = "generated from three kernels of the dictionary, plus noise"
-    return Stream("mixture", about, X, (y - y.min()) / (y.max() - y.min()), TRUTH)
+    return Stream("mixture", X, (y - y.min()) / (y.max() - y.min()), TRUTH)

@@ -69,7 +69,7 @@ def run(quick: bool = False, tick: Tick = lambda count: None) -> Results:
         shared = [both_draws(learner, d, effort) for learner in HELD for d in (5, 15, 50)]
         tick(1)
         growth = [*timing.growth_of_time(timings), *timing.growth_of_memory()]
-        long_run = timing.long_run(effort.long_run, lambda count: None)
+        long_run = timing.long_run(effort.long_run)
         tick(1)
         twice = timing.replicates(effort)
         tick(1)

@@ -256,7 +256,7 @@ class LongRun(TypedDict):
     resident: list[int]  # bytes
 
 
-def long_run(rounds: int, tick: Callable[[int], object]) -> LongRun:
+def long_run(rounds: int) -> LongRun:
     """Time per sample and memory at t = 10^4, 10^5, ... up to `rounds`.
 
     Around each t the quickest of 100 chunks counts. They are chunks of the same rows, and they are timed on copies of
@@ -271,7 +271,6 @@ def long_run(rounds: int, tick: Callable[[int], object]) -> LongRun:
             online.run(X, y)
         kept.append(online.checkpoint())
         sizes.append(resident())
-        tick(1)
     best = [math.inf] * len(marks)
     for _ in range(100):
         for k, checkpoint in enumerate(kept):

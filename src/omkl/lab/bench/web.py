@@ -5,12 +5,12 @@ from typing import Any
 
 from omkl.lab.bench import table
 from omkl.lab.bench.job import Results
-from omkl.lab.bench.timing import exponent
-from omkl.page.charts import Chart, chart, choice
+from omkl.lab.bench.timing import TITLES, exponent
+from omkl.page.charts import COLOURS, Chart, chart, choice
 from omkl.page.render import render
 
 OURS, THEIRS = "#d55e00", "#56b4e9"
-COLOURS = ("#999999", "#b58900", "#56b4e9", "#e69f00", "#d55e00", "#009e73", "#cc79a7")
+BY_TITLE = {title: COLOURS[learner] for learner, title in TITLES.items()}
 UNITS = {"time": "microseconds per sample", "memory": "bytes"}
 
 
@@ -55,11 +55,10 @@ def growths(results: Results) -> list[Chart]:
     out = []
     for what, factor in dict.fromkeys((g["what"], g["factor"]) for g in results["growth"]):
         lines = [g for g in results["growth"] if (g["what"], g["factor"]) == (what, factor)]
-        names = list(dict.fromkeys(g["algorithm"] for g in results["growth"]))
         data = [
             {"type": "scatter", "mode": "lines+markers", "x": g["at"], "y": g["values"],
              "name": f"{escape(g['algorithm'])}: exponent {g['exponent']:.2f}",
-             "line": {"color": COLOURS[names.index(g["algorithm"]) % len(COLOURS)]}}
+             "line": {"color": BY_TITLE[g["algorithm"]]}}
             for g in lines
         ]  # fmt: skip
         about = f"{what.capitalize()} against {factor}"

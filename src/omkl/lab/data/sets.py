@@ -138,4 +138,4 @@ def from_file(path: Path, known: DataSet) -> Stream:
         if bad := sorted(set(table.y.tolist()) - {-1.0, 1.0}):
             raise ValueError(f"{path}: labels must be -1 and 1, got {bad[0]:g}; recode them")
         y = table.y
-    return Stream(known.name, known.title, X, y, columns=table.columns)
+    return Stream(known.name, X, y, columns=table.columns)

@@ -2,21 +2,19 @@
 
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any
 
 from omkl.lab.files import read_lines
 from omkl.lab.markdown import table
-from omkl.lab.peers.courses import CAP, COURSES, DRIFT_ROWS, LABELS, SHUFFLED, Task
+from omkl.lab.parallel import Record
+from omkl.lab.peers.courses import CAP, COURSES, DRIFT, DRIFT_ROWS, LABELS, SHUFFLED, Task
 from omkl.lab.peers.learners import LEARNERS
 from omkl.lab.peers.walk import AFTER, BEFORE, BINS, SKIP, WINDOW
 
-Record = dict[str, Any]
 Results = dict[str, dict[str, Record]]  # course -> learner -> what came of it
 
 US, US_ALL, ROW_BY_ROW = "omkl GraphMKL", "omkl GraphMKL, all experts", "omkl GraphMKL, river row by row"
 LAST = "last label"
-FRIEDMAN = ("friedman-gra", "friedman-lea", "friedman-gsg")
-TUNED_ON = ("airfoil", "concrete", "wine_white", "naval", "bias", "energy", "switch", *FRIEDMAN, *LABELS)
+TUNED_ON = ("airfoil", "concrete", "wine_white", "naval", "bias", "energy", *DRIFT, *LABELS)
 COMMAND = "OMKL_DATA=~/data python -m omkl.lab.peers --jobs 2 --out results/peers.jsonl --docs docs/peers.md"
 WORDS = {"diverged": "diverges", "raised": "fails", "missing": "not here"}
 NOTHING = "-"

@@ -1,6 +1,6 @@
 """`--beyond`: one factor at a time, other kernels, and classification. To sweeps.jsonl."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from typing import Any, NamedTuple, TypedDict
 
@@ -22,7 +22,7 @@ from omkl.lab.reproduce.charts import COLOURS
 from omkl.lab.reproduce.results import fingerprint
 from omkl.lab.streams import Stream
 from omkl.online import Online
-from omkl.page.charts import Chart, chart
+from omkl.page.charts import Chart, chart, choice
 from omkl.settings import LearnerName, Settings
 
 RUNS = 5
@@ -87,67 +87,59 @@ def classification() -> list[Setting]:
     ]
 
 
+class Cell(NamedTuple):
+    """A learner with one setting on one stream."""
+
+    stream: Stream
+    setting: Setting
+    learner: LearnerName
+
+
 def run(found: Sequence[Stream], labelled: Sequence[Stream], options: Any, console: Console, progress: Console) -> None:
     runs = min(options.runs, RUNS)
     learners = [name for name in LEARNERS if NAMES[name] in options.algorithms]
     cells = [
-        (stream, setting, learner)
-        for streams_, settings in ((found, sweep()), (labelled, classification()))
-        for stream in streams_
+        Cell(stream, setting, learner)
+        for streams, settings in ((found, sweep()), (labelled, classification()))
+        for stream in streams
         for setting in settings
         for learner in setting.learners
         if learner in learners
     ]
     seeds = range(options.seed, options.seed + runs)
     prints = {stream.name: fingerprint(stream) for stream in (*found, *labelled)}
+
+    def key(cell: Cell, seed: int) -> str:
+        name, setting = cell.stream.name, cell.setting
+        about = f"{setting.factor} = {setting.value}"
+        return f"{__version__} / {name} / {prints[name]} / {about} / {cell.learner} / {seed}"
+
     with Journal(options.out / "sweeps_journal.jsonl") as journal:
-        keys = {
-            (
-                stream.name,
-                setting.factor,
-                setting.value,
-                learner,
-                seed,
-            ): f"{__version__} / {stream.name} / {prints[stream.name]} / "
-            f"{setting.factor} = {setting.value} / {learner} / {seed}"
-            for stream, setting, learner in cells
-            for seed in seeds
-        }
-        units = plan(cells, seeds, keys, journal)
-        with Patience(sum(len(stream.y) for stream, _, _ in cells) * runs, progress, "beyond") as patience:
-            rows = {stream.name: len(stream.y) for stream in (*found, *labelled)}
-            patience.tick(sum(rows[name] for (name, *_), key in keys.items() if key in journal.records))
-            with closing(spread(units, options.jobs)) as coming:
+        missing = [(cell, seed) for cell in cells for seed in seeds if key(cell, seed) not in journal.records]
+        all_rows = runs * sum(len(cell.stream.y) for cell in cells)
+        with Patience(all_rows, progress, "beyond") as patience:
+            patience.tick(all_rows - sum(len(cell.stream.y) for cell, _ in missing))
+            with closing(spread(plan(missing, key), options.jobs)) as coming:
                 for names, records in coming:
                     journal.add(names, records)
                     patience.tick(sum(r["rows"] for r in records))
-        lines = [
-            together(
-                s,
-                setting,
-                learner,
-                [journal.records[keys[s.name, setting.factor, setting.value, learner, seed]] for seed in seeds],
-            )
-            for s, setting, learner in cells
-        ]
+        lines = [together(cell, [journal.records[key(cell, seed)] for seed in seeds]) for cell in cells]
     write_lines(options.out / "sweeps.jsonl", lines)
     show(lines, console)
 
 
-def plan(cells: Any, seeds: Any, keys: Any, journal: Journal) -> list[Unit]:
-    groups: dict[tuple[str, int], list[Any]] = {}
-    for stream, setting, learner in cells:
-        for seed in seeds:
-            if keys[stream.name, setting.factor, setting.value, learner, seed] not in journal.records:
-                groups.setdefault((stream.name, seed), []).append((stream, setting, learner))
+def plan(missing: Sequence[tuple[Cell, int]], key: Callable[[Cell, int], str]) -> list[Unit]:
+    """Cells of one stream and seed share their random features; a few at a time, so that little is lost with a kill."""
+    groups: dict[tuple[str, int], list[Cell]] = {}
+    for cell, seed in missing:
+        groups.setdefault((cell.stream.name, seed), []).append(cell)
     units = []
-    for (name, seed), group in groups.items():
-        # a few at a time, so that little is lost when the process is killed
+    for (_, seed), group in groups.items():
         for start in range(0, len(group), 8):
             part = group[start : start + 8]
-            entries = [(learner, setting.settings(len(s.y))) for s, setting, learner in part]
-            names = tuple(keys[name, setting.factor, setting.value, learner, seed] for _, setting, learner in part)
-            units.append(Unit(names, replicate, {"stream": part[0][0], "seed": seed, "entries": entries}))
+            entries = [(cell.learner, cell.setting.settings(len(cell.stream.y))) for cell in part]
+            given = {"stream": part[0].stream, "seed": seed, "entries": entries}
+            units.append(Unit(tuple(key(cell, seed) for cell in part), replicate, given))
     return units
 
 
@@ -172,7 +164,8 @@ def replicate(stream: Stream, seed: int, entries: list[tuple[LearnerName, Settin
     return records
 
 
-def together(stream: Stream, setting: Setting, learner: LearnerName, runs: list[Record]) -> Sweep:
+def together(cell: Cell, runs: list[Record]) -> Sweep:
+    stream, setting, learner = cell
     labels = setting.factor == "classification"
     values = [r["loss"] for r in runs if r["loss"] is not None]
     diverged = len(values) < len(runs) or (not labels and max(values) > DIVERGED)
@@ -250,7 +243,7 @@ def charts_of(lines: Sequence[Sweep]) -> list[dict[str, Any]]:
     for factor in ("M", "D", "N", "horizon"):
         for dataset in dict.fromkeys(line["dataset"] for line in lines if line["factor"] == factor):
             mine = [line for line in lines if (line["factor"], line["dataset"]) == (factor, dataset)]
-            out.append({"name": f"{TITLES[factor]}: {dataset}", "chart": sweep_chart(mine, factor)})
+            out.append(choice(f"{TITLES[factor]}: {dataset}", sweep_chart(mine, factor)))
     return out
 
 

@@ -75,7 +75,7 @@ def heat_maps(by_set: dict[str, list[Detail]], graphs: Sequence[Drawn]) -> list[
 
 def table_of(results: Sequence[Result], name: str, title: str) -> dict[str, Any]:
     lines = tables.of(results, name)
-    return {"name": name, "title": title, "head": tables.HEAD, "runs": max(r["runs"] for r in lines),
+    return {"title": title, "head": tables.HEAD, "runs": max(r["runs"] for r in lines),
             "rows": [tables.row(r) for r in lines]}  # fmt: skip
 
 

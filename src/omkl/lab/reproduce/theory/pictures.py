@@ -3,14 +3,14 @@
 from typing import Any
 
 from omkl.lab.reproduce.charts import COLOURS
-from omkl.page.charts import Chart, chart
+from omkl.page.charts import Chart, chart, choice
 
 CITED = {"SFG-MKL": "3/4", "SFG-MKL-R": "1/2", "OMKL-GF": "5/6", "Raker": "1/2"}
 
 
 def charts_of(theory: Any) -> list[dict[str, Any]]:
     """Regret and bounds against T, one chart per stream."""
-    return [{"name": stream["dataset"], "chart": regret_chart(stream)} for stream in theory["streams"]]
+    return [choice(stream["dataset"], regret_chart(stream)) for stream in theory["streams"]]
 
 
 def regret_chart(stream: Any) -> Chart:
