@@ -7,6 +7,7 @@ from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
+from threadpoolctl import threadpool_limits
 
 from omkl import engine
 from omkl.arrays import Matrix, Vector
@@ -259,7 +260,8 @@ class Online:
             self._give_back_ahead()
             state = _copied(self._runner.state)
             if hasattr(ROUNDS[self.learner], "widen"):
-                state = ROUNDS[self.learner].widen(problem, state)
+                with threadpool_limits(1, "blas"):  # many small matrices, on which threads wait for each other
+                    state = ROUNDS[self.learner].widen(problem, state)
             self._install(
                 problem, None, Checkpoint(state, copy.deepcopy(dict(self._pcg.state)), self.evaluations), None
             )

@@ -43,6 +43,7 @@ class GraphMKLRegressor(Weighing, Regressing, parameters.GraphMKL):
     widths : tuple of float, default=(0.03, 0.1, 0.3)
         Length scales of the experts that average the last 1024 answers.
     ridge : float, default=3e-3
+        Of the least squares.
     evaluate : {"quarter", "all"} or int, default="quarter"
         Experts evaluated for a row after the warm-up.
     warm_up : int, default=512
@@ -58,6 +59,7 @@ class GraphMKLRegressor(Weighing, Regressing, parameters.GraphMKL):
     correct : bool, default=True
         Correct the mixture by a least squares on what its experts say beyond it (numbers only).
     random_state : int, RandomState or None, default=None
+        Decides random features and draws.
 
     Examples
     --------

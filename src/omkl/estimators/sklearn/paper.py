@@ -53,6 +53,7 @@ class SFGMKLRegressor(Regressing, Choosing, parameters.SFGMKL):
     commit : {"never", "argmax", "first"}, default="never"
         Which node is held after `commit_after` rows.
     commit_after : int, default=300
+        Rows before a node is held.
     stabiliser : {"aware", "floor", "project", "none"}, default="aware"
         "aware" cannot overshoot; "none" is the paper's step and may diverge.
     draw : {"independent", "shared"}, default="independent"
@@ -60,6 +61,7 @@ class SFGMKLRegressor(Regressing, Choosing, parameters.SFGMKL):
     scale : {"online", "none"}, default="online"
         Standardise inputs and target as they come, or leave the data alone.
     random_state : int, RandomState or None, default=None
+        Decides random features and draws.
 
     Examples
     --------
