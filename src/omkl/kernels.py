@@ -274,9 +274,14 @@ def _log_mixed(a: Kernel, b: Kernel, d: int) -> float:
 def log_overlaps(kernels: Sequence[Kernel], d: int) -> Matrix:
     """(N, N) of `log_overlap`."""
     K = np.empty((len(kernels), len(kernels)))
+    gaussian = [j for j, kernel in enumerate(kernels) if isinstance(kernel, Gaussian)]
+    variances = np.array([kernels[j].length_scale ** 2 for j in gaussian])
     for i, a in enumerate(kernels):
+        if gaussian:  # all of them at once: a model is not to wait for its graph
+            K[i, gaussian] = K[gaussian, i] = a.log_against_gaussian(variances, d)
         for j, b in enumerate(kernels[: i + 1]):
-            K[i, j] = K[j, i] = log_overlap(a, b, d)
+            if not isinstance(a, Gaussian) and not isinstance(b, Gaussian):
+                K[i, j] = K[j, i] = log_overlap(a, b, d)
     return K
 
 

@@ -123,7 +123,7 @@ class Online:
             self._runner: engine.Runner | engine.GrowingRunner | PlainRunner = (
                 engine.GrowingRunner(self._compiled, state, problem.budget)
                 if self.learner == "omkr"
-                else engine.Runner(self._compiled, state)
+                else engine.Runner(self._compiled, state, fresh=checkpoint is None)
             )
         else:
             self._runner = PlainRunner(rounds, problem, state)

@@ -317,7 +317,7 @@ def check_problem(problem: Any) -> None:
         demand(all(_number(step) and 0 < step <= 1 for step in problem.steps), "bad steps")
         demand(all(_number(width) and width > 0 for width in problem.widths), "bad widths")
         right = all(_number(ridge) and ridge > 0 for ridge in problem.ridges)
-        demand(right and len(problem.ridges) == len(problem.V) + 1, "bad ridges")
+        demand(right and len(problem.ridges) == len(problem.V) + graph_mkl.on_inputs(problem), "bad ridges")
         demand(_whole(problem.active) and problem.active >= 2 and _whole(problem.warm_up), "bad number of experts")
         demand(all(_number(a) and 0 <= a < 1 for a in (problem.discount, problem.memory)), "bad discount or memory")
         demand(_whole(problem.trial) and isinstance(problem.correct, bool), "bad trial or correction")
@@ -359,9 +359,9 @@ def check_state(problem: Any, state: Any) -> None:
 def check_graph_state(problem: Any, s: Any) -> None:
     N, d, D = problem.V.shape
     K, E, n = problem.K, graph_mkl.experts(problem), 2 * D
-    B = 1 + len(problem.steps)
+    B, maps = 1 + len(problem.steps), N + graph_mkl.on_inputs(problem) - 1
     shapes = {
-        "R": (2, N, n, n), "theta": (2, N, B, K, n), "R_lin": (2, d + 1, d + 1), "theta_lin": (2, K, d + 1),
+        "R": (2, maps, n, n), "theta": (2, maps, B, K, n), "R_lin": (2, d + 1, d + 1), "theta_lin": (2, K, d + 1),
         "R_mix": (2, E, E), "theta_mix": (2, E),
         "evidence": (2, E), "noise": (2, E), "heard": (2, E), "rank": (2, E), "explorer": (2,),
         "mean": (2, d), "scale": (2, d), "shift": (2, K), "unit": (2,), "rows": (2, graph_mkl.KEPT, d),

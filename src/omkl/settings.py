@@ -8,7 +8,7 @@ from typing import Any, Literal, get_args
 
 from omkl.features import Draw, column_names, few_inputs, frequencies, orthogonal_frequencies
 from omkl.graph import similarity_graph
-from omkl.kernels import Kernel, dictionary
+from omkl.kernels import Gaussian, Kernel, dictionary
 from omkl.losses import LossName
 from omkl.rounds import graph_mkl, omkl_gf, omkr, raker, rfomkr, sfg_mkl, sfg_mkl_r
 from omkl.rounds.descent import Descent, Stabiliser
@@ -118,6 +118,11 @@ class Settings:
         object.__setattr__(self, "kernels", tuple(dictionary(self.kernels)))
 
     @property
+    def all_kernels(self) -> tuple[Kernel, ...]:
+        """The dictionary."""
+        return tuple(dictionary(self.kernels))
+
+    @property
     def schedule(self) -> Schedule:
         c = 1.0 if self.horizon is None else 1 / math.sqrt(self.horizon)
         eta = c if self.learning_rate is None else float(self.learning_rate)
@@ -179,6 +184,8 @@ class GraphSettings:
     orders
         How many inputs a random feature looks at, for one kernel after the other and again from the start;
         None for all.
+    singles
+        Length scales of more Gaussian kernels, whose random features look at one input each.
     steps
         Normalised gradient experts on every kernel, beside its least squares: their step lengths in (0, 1].
     widths
@@ -204,7 +211,7 @@ class GraphSettings:
         "regression", or "classification" of so many labels.
 
     >>> GraphSettings().experts, GraphSettings().active
-    (37, 9)
+    (43, 10)
     """
 
     kernels: str | Iterable[Kernel] = "gaussian"
@@ -212,6 +219,7 @@ class GraphSettings:
     out_degree: int = 3
     delta_dimension: int | None = 1
     orders: tuple[int | None, ...] = (2, 2, None)
+    singles: tuple[float, ...] = (0.15, 0.8)
     steps: tuple[float, ...] = (1.0, 0.25)
     widths: tuple[float, ...] = (0.03, 0.1, 0.3)
     ridge: float = 3e-3
@@ -231,12 +239,13 @@ class GraphSettings:
             require(is_whole(number) and number >= 1, name, "a whole number of at least 1", number)
         require(self.delta_dimension in (None, 1), "delta_dimension", "None (that of the data) or 1",
                 self.delta_dimension)  # fmt: skip
-        for name in ("orders", "steps", "widths"):
+        for name in ("orders", "singles", "steps", "widths"):
             object.__setattr__(self, name, tuple(getattr(self, name)))
         right = all(order is None or (is_whole(order) and order >= 1) for order in self.orders)
         require(right and len(self.orders) > 0, "orders", "whole numbers of at least 1, or None", self.orders)
-        right = all(is_number(width) and width > 0 for width in self.widths)
-        require(right, "widths", "positive numbers", self.widths)
+        for name in ("singles", "widths"):
+            right = all(is_number(width) and width > 0 for width in getattr(self, name))
+            require(right, name, "positive numbers", getattr(self, name))
         right = all(is_number(step) and 0 < step <= 1 for step in self.steps)
         require(right, "steps", "numbers above 0, at most 1", self.steps)
         require(is_number(self.ridge) and self.ridge > 0, "ridge", "a positive finite number", self.ridge)
@@ -248,17 +257,25 @@ class GraphSettings:
         right = self.evaluate in ("quarter", "all") or (is_whole(self.evaluate) and int(self.evaluate) >= 2)
         require(right, "evaluate", "quarter, all, or a whole number of at least 2", self.evaluate)
 
-    def ridges(self, kernels: Sequence[Kernel]) -> tuple[float, ...]:
-        """Of every kernel's least squares, and of the linear one.
+    def ridges(self, kernels: Sequence[Kernel], d: int) -> tuple[float, ...]:
+        """Of every kernel's least squares, and of the experts on the inputs themselves.
 
         What a wide kernel can tell apart lies in directions of its features that are small by powers of its
-        length scale; the same ridge for all would hide them.
+        length scale; the same ridge for all would hide them. For labels the coefficients of standardised
+        inputs are taken to be of size 1.
         """
-        return (*(self.ridge / max(1.0, kernel.length_scale**2) for kernel in kernels), self.ridge)
+        on_inputs = (self.ridge,) if self.task == "regression" else (1 / d, 1 / d)
+        return (*(self.ridge / max(1.0, kernel.length_scale**2) for kernel in kernels), *on_inputs)
+
+    @property
+    def all_kernels(self) -> tuple[Kernel, ...]:
+        """The dictionary, and behind it the kernels on single inputs."""
+        return (*dictionary(self.kernels), *(Gaussian(scale) for scale in self.singles))
 
     @property
     def experts(self) -> int:
-        return len(tuple(self.kernels)) * (1 + len(self.steps)) + 1 + len(self.widths)
+        on_inputs = 1 if self.task == "regression" else 2
+        return len(self.all_kernels) * (1 + len(self.steps)) + on_inputs + len(self.widths)
 
     @property
     def active(self) -> int:
@@ -270,13 +287,14 @@ class GraphSettings:
         """The Problem for d features, or for features of these names; `seed` decides the random features."""
         require(learner == "graph-mkl", "learner", "graph-mkl for GraphSettings", learner)
         names = feature_names(d, names)
-        kernels = dictionary(self.kernels)
+        kernels = self.all_kernels
         V = frequencies(kernels, names, self.n_features, seed)
-        few_inputs(V, names, [self.orders[i % len(self.orders)] for i in range(len(kernels))], seed)
+        orders = [self.orders[i % len(self.orders)] for i in range(len(tuple(self.kernels)))]
+        few_inputs(V, names, [*orders, *(1 for _ in self.singles)], seed)
         graph = similarity_graph(kernels, self.delta_dimension or len(names), min(self.out_degree, len(kernels)))
         return graph_mkl.Problem(
             V, graph, self.task, self.outputs, tuple(float(step) for step in self.steps),
-            tuple(float(width) for width in self.widths), self.ridges(kernels),
+            tuple(float(width) for width in self.widths), self.ridges(kernels, len(names)),
             self.active, self.warm_up, float(self.discount), float(self.memory), 500 if self.adapt else 0,
             float(self.sure), bool(self.correct),
         )  # fmt: skip

@@ -88,10 +88,13 @@ class Runner:
     predict: Callable[[Vector], float]
     predict_rows: Callable[[Matrix, Vector], None]
 
-    def __init__(self, engine: _native.Engine, state: Any) -> None:
-        arrays = {name: np.array(a) for name, a in state._asdict().items() if isinstance(a, np.ndarray)}
-        rows = {name: padded_copy(arrays[name]) for name in ROWS_PADDED if name in arrays}
-        self._state = state._replace(**(arrays | rows))
+    def __init__(self, engine: _native.Engine, state: Any, fresh: bool = False) -> None:
+        """`fresh`: the state belongs to nobody else, so what is laid out well need not be copied."""
+        arrays = {name: a for name, a in state._asdict().items() if isinstance(a, np.ndarray)}
+        for name, a in arrays.items():
+            if not (fresh and (is_padded(a) if name in ROWS_PADDED else a.flags.c_contiguous)):
+                arrays[name] = padded_copy(a) if name in ROWS_PADDED else np.array(a)
+        self._state = state._replace(**arrays)
         self._memory = engine.memory(self._state)
         self.learn = partial(engine.learn, self._memory)
         self.run = partial(engine.run, self._memory)

@@ -6,7 +6,7 @@
 namespace omkl {
 namespace OMKL_ISA {
 
-constexpr double CLIP = 5;
+constexpr double CLIP = 5, CLIP_LINEAR = 30, STRETCH = 0.5, SQUARE = 1.5, LEAST_DOUBT = 0.05;
 constexpr int64_t RANK_EVERY = 20, LISTEN = 16;
 constexpr long LEVELS = 7;
 constexpr double LEVEL[LEVELS] = {0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99};
@@ -20,21 +20,27 @@ struct GraphMklRound {
   using State = GraphMkl::State;
   using Room = GraphMkl::Room;
 
-  // One expert's place in the arrays.
+  // One expert's place in the arrays; i is its map, b its learner there.
   struct Expert {
     long i, b, n, stride;
     double *theta, *R;
-    bool linear;
 
     Expert(const Problem &p, const State &s, long g, long e) {
-      i = e / p.B, b = e % p.B;
-      linear = i == p.V.N;
+      i = e < p.on_kernels ? e / p.B : e == p.on_kernels ? p.maps : p.V.N;
+      b = e < p.on_kernels ? e % p.B : 0;
+      const bool linear = i == p.maps;
       n = linear ? p.n_lin : p.n;
       stride = linear ? p.stride_lin : p.stride;
-      theta = linear ? s.theta_lin + g * p.K * stride : s.theta + ((g * p.V.N + i) * p.B + b) * p.K * stride;
-      R = linear ? s.R_lin + g * n * stride : s.R + (g * p.V.N + i) * n * stride;
+      theta = linear ? s.theta_lin + g * p.K * stride : s.theta + ((g * p.maps + i) * p.B + b) * p.K * stride;
+      R = linear ? s.R_lin + g * n * stride : s.R + (g * p.maps + i) * n * stride;
     }
   };
+
+  // The first expert on a map, and how many there are.
+  static long first_on(const Problem &p, long i) {
+    return i < p.V.N ? i * p.B : i == p.maps ? p.on_kernels : p.on_kernels + 1;
+  }
+  static long learners_on(const Problem &p, long i) { return i < p.V.N ? p.B : 1; }
 
   static double clamp(double a) { return a > LARGEST ? LARGEST : a < -LARGEST ? -LARGEST : a; }
   static double unit_of(const State &s, long g) { return s.unit[g] > 0 ? s.unit[g] : 1; }
@@ -42,13 +48,12 @@ struct GraphMklRound {
   // Coming into being
 
   static void forget(const Problem &p, State &s, long g) {
-    for (long i = 0; i <= p.V.N; ++i) {
+    for (long i = 0; i <= p.maps; ++i) {
       const double start = 1 / sqrt(p.ridges[i]);
-      const Expert first(p, s, g, i * p.B);
+      const Expert first(p, s, g, first_on(p, i));
       for (long j = 0; j < first.n * first.stride; ++j) first.R[j] = 0;
       for (long j = 0; j < first.n; ++j) first.R[j * first.stride + j] = start;
-      const long learners = first.linear ? 1 : p.B;
-      for (long j = 0; j < learners * p.K * first.stride; ++j) first.theta[j] = 0;
+      for (long j = 0; j < learners_on(p, i) * p.K * first.stride; ++j) first.theta[j] = 0;
     }
   }
 
@@ -69,20 +74,39 @@ struct GraphMklRound {
 
   // What the experts say
 
-  static void scaled(const Problem &p, const State &s, long g, const double *x, double *xs) {
+  // room.xs for kernels, room.far for the linear expert.
+  static void scaled(const Problem &p, const State &s, Room &room, long g, const double *x) {
     const double root = 1 / sqrt(static_cast<double>(p.V.d));
     for (long k = 0; k < p.V.d; ++k) {
       const double a = (x[k] - s.mean[g * p.V.d + k]) * s.scale[g * p.V.d + k];
-      xs[k] = a != a ? 0 : root * (a > CLIP ? CLIP : a < -CLIP ? -CLIP : a);
+      room.xs[k] = a != a ? 0 : root * (a > CLIP ? CLIP : a < -CLIP ? -CLIP : a);
+      room.far[k] = a != a ? 0 : root * (a > CLIP_LINEAR ? CLIP_LINEAR : a < -CLIP_LINEAR ? -CLIP_LINEAR : a);
     }
   }
 
-  static void features(const Problem &p, long i, const double *xs, double *wave, double *z) {
+  static void with_squares(const Problem &p, const double *xs, double *z) {
+    const long room = (p.n - 1) / 2, some = p.V.d < room ? p.V.d : room;
+    const double root = sqrt(static_cast<double>(p.V.d));
+    for (long k = 0; k < p.stride; ++k) z[k] = 0;
+    z[0] = 1;
+    for (long k = 0; k < some; ++k) {
+      z[1 + k] = xs[k];
+      z[1 + room + k] = (root * (xs[k] * xs[k]) - 1 / root) / SQUARE;
+    }
+  }
+
+  static void features(const Problem &p, long i, const Room &room, double *z) {
     const Frequencies &F = p.V;
-    if (i == F.N) {
+    if (i == p.maps) {
       z[0] = 1;
-      for (long k = 0; k < F.d; ++k) z[k + 1] = xs[k];
+      for (long k = 0; k < F.d; ++k) z[k + 1] = room.far[k];
       for (long k = F.d + 1; k < p.stride_lin; ++k) z[k] = 0;
+      return;
+    }
+    const double *xs = room.xs;
+    double *wave = room.wave;
+    if (i == F.N) {
+      with_squares(p, xs, z);
       return;
     }
     const double *V = F.V + i * F.d * F.P;
@@ -106,7 +130,13 @@ struct GraphMklRound {
     for (long j = 2 * F.D; j < p.stride; ++j) z[j] = 0;
   }
 
-  static bool all_awake(const Problem &p, const State &s, long g) { return s.age[g] < p.warm_up || p.active >= p.E; }
+  static int64_t warm_up(const Problem &p, const State &s, long g) {
+    return g == s.incumbent ? p.warm_up : p.warm_up / 2;
+  }
+
+  static bool all_awake(const Problem &p, const State &s, long g) {
+    return s.age[g] < warm_up(p, s, g) || p.active >= p.E;
+  }
 
   // Calls f(e, speaks) for every expert of slot g that is awake.
   template <class F>
@@ -123,18 +153,19 @@ struct GraphMklRound {
 
   // z, phi, mu and q of one expert; z and phi are made once for each kernel.
   static void listen(const Problem &p, const State &s, Room &room, long g, long e, uint8_t *ready) {
-    if (e > p.V.N * p.B) {
-      if (!(ready[p.V.N] & 2)) {
+    if (e >= p.remembering) {
+      if (!(ready[p.maps] & 2)) {
         measure(p, s, room, g);
-        ready[p.V.N] |= 2;
+        ready[p.maps] |= 2;
       }
       recall(p, s, room, g, e);
       return;
     }
     const Expert x(p, s, g, e);
-    double *z = room.z + (g * (p.V.N + 1) + x.i) * room.widest, *phi = room.phi + (g * (p.V.N + 1) + x.i) * room.widest;
+    double *z = room.z + (g * (p.maps + 1) + x.i) * room.widest,
+           *phi = room.phi + (g * (p.maps + 1) + x.i) * room.widest;
     if (!(ready[x.i] & 1)) {
-      features(p, x.i, room.xs, room.wave, z);
+      features(p, x.i, room, z);
       ready[x.i] |= 1;
     }
     double q = 0;
@@ -143,9 +174,30 @@ struct GraphMklRound {
       q = dot(phi, phi, x.stride);
     }
     room.q[g * p.E + e] = q;
+    double *mu = room.mu + (g * p.E + e) * p.K;
     for (long k = 0; k < p.K; ++k)
-      room.mu[(g * p.E + e) * p.K + k] =
-          s.shift[g * p.K + k] + unit_of(s, g) * dot(x.theta + k * x.stride, z, x.stride);
+      mu[k] = s.shift[g * p.K + k] + unit_of(s, g) * dot(x.theta + k * x.stride, z, x.stride);
+    if (!p.classify && e == p.on_kernels) *mu = bounded_by_answers(s, g, *mu);
+  }
+
+  // No further from the answers remembered than STRETCH times their range.
+  static double bounded_by_answers(const State &s, long g, double mu) {
+    const long n = s.age[g] < WINDOW ? s.age[g] : WINDOW;
+    const double *told = s.recalled + g * WINDOW;
+    if (n == 0) return mu;
+    vec lows = splat(told[0]), highs = lows;
+    long j = 0;
+    for (; j + W <= n; j += W) {
+      vec a;
+      __builtin_memcpy(&a, told + j, sizeof a);
+      lows = smaller(a, lows);
+      highs = larger(a, highs);
+    }
+    double low = lows[0], high = highs[0];
+    for (long l = 1; l < W; ++l) low = lesser(low, lows[l]), high = greater(high, highs[l]);
+    for (; j < n; ++j) low = lesser(low, told[j]), high = greater(high, told[j]);
+    const double more = STRETCH * (high - low);
+    return mu > high + more ? high + more : mu < low - more ? low - more : mu;
   }
 
   // Squared distances to the rows remembered, in room.square; room.nearest is the least.
@@ -172,7 +224,7 @@ struct GraphMklRound {
     for (long k = 0; k < p.K; ++k) mu[k] = 0;
     q = 1;
     if (n == 0) return;
-    const double width = p.widths[e - p.V.N * p.B - 1], rate = 1 / (2 * width * width);
+    const double width = p.widths[e - p.remembering], rate = 1 / (2 * width * width);
     const double nearest = room.nearest;
     vec total = {}, squares = {};
     for (long j = 0; j < n; j += W) {
@@ -223,8 +275,8 @@ struct GraphMklRound {
     bool fine = true;
     heard = 0;
     for (long g = 0; g < 2; ++g) {
-      for (long i = 0; i <= p.V.N; ++i) scratch.lead[i] = 0;
-      if (s.age[g] >= 0) scaled(p, s, g, room.x, room.xs);
+      for (long i = 0; i <= p.maps; ++i) scratch.lead[i] = 0;
+      if (s.age[g] >= 0) scaled(p, s, room, g, room.x);
       each_awake(p, s, g, [&](long e, bool speaks) {
         listen(p, s, room, g, e, scratch.lead);
         fine = fine && bounded(room.mu + (g * p.E + e) * p.K, p.K);
@@ -323,7 +375,7 @@ struct GraphMklRound {
 
   static void improve(const Problem &p, State &s, Room &room, long g, long e, const double *z, const double *phi,
                       double q, const double *target, double weight) {
-    if (e > p.V.N * p.B) return;  // what remembers has no coefficients
+    if (e >= p.remembering) return;  // what remembers has no coefficients
     const Expert x(p, s, g, e);
     if (x.b > 0) {
       const double step = lesser(1, weight * p.steps[x.b - 1]);
@@ -333,11 +385,30 @@ struct GraphMklRound {
       }
       return;
     }
+    if (p.classify && e >= p.on_kernels) {
+      newton(p, room, x, z, phi, q, s.shift + g * p.K, target, weight);
+      return;
+    }
     solve(p, room, x.R, x.n, x.stride, phi, q, weight);
     for (long k = 0; k < p.K; ++k) {
       double *theta = x.theta + k * x.stride;
       const double gap = target[k] - dot(theta, z, x.stride);
       add(theta, weight * gap / (1 + weight * q), room.Pz, x.stride);
+    }
+  }
+
+  // One step of logistic regression: least squares in which a row counts by the doubt that was left about it.
+  static void newton(const Problem &p, Room &room, const Expert &x, const double *z, const double *phi, double q,
+                     const double *shift, const double *target, double weight) {
+    for (long k = 0; k < p.K; ++k) room.chance[k] = shift[k] + dot(x.theta + k * x.stride, z, x.stride);
+    chances(room.chance, 1, p.K, room.chance);
+    double most = 0;
+    for (long k = 0; k < p.K; ++k) most = greater(most, room.chance[k]);
+    const double doubt = greater(most * (1 - most), LEAST_DOUBT);
+    solve(p, room, x.R, x.n, x.stride, phi, q, doubt * weight);
+    for (long k = 0; k < p.K; ++k) {
+      const double gap = target[k] + shift[k] - room.chance[k];
+      add(x.theta + k * x.stride, weight * gap / (1 + doubt * weight * q), room.Pz, x.stride);
     }
   }
 
@@ -375,18 +446,18 @@ struct GraphMklRound {
       }
     }
     forget(p, s, g);
-    double *z = room.z + g * (p.V.N + 1) * room.widest, *phi = room.phi + g * (p.V.N + 1) * room.widest;
+    double *z = room.z + g * (p.maps + 1) * room.widest, *phi = room.phi + g * (p.maps + 1) * room.widest;
     for (long j = 0; j < n; ++j) {
-      scaled(p, s, g, X + j * d, room.xs);
+      scaled(p, s, room, g, X + j * d);
       remember(p, s, g, room.xs, Y + j * p.K, j);
       for (long k = 0; k < p.K; ++k) room.target[k] = (Y[j * p.K + k] - s.shift[g * p.K + k]) / unit_of(s, g);
-      for (long i = 0; i <= p.V.N; ++i) {
-        features(p, i, room.xs, room.wave, z);
-        const Expert first(p, s, g, i * p.B);
+      for (long i = 0; i <= p.maps; ++i) {
+        features(p, i, room, z);
+        const Expert first(p, s, g, first_on(p, i));
         root_times(first.R, first.n, first.stride, z, phi);
         const double q = dot(phi, phi, first.stride);
-        for (long b = 0; b < (first.linear ? 1 : p.B); ++b)
-          improve(p, s, room, g, i * p.B + b, z, phi, q, room.target, s.worth[g * KEPT + j]);
+        for (long b = 0; b < learners_on(p, i); ++b)
+          improve(p, s, room, g, first_on(p, i) + b, z, phi, q, room.target, s.worth[g * KEPT + j]);
       }
     }
   }
@@ -413,7 +484,7 @@ struct GraphMklRound {
     const long d = p.V.d;
     double answer;
     each_awake(p, s, g, [&](long e, bool) {
-      const long at = g * p.E + e, i = e / p.B;
+      const long at = g * p.E + e;
       if (s.unit[g] > 0) {
         s.heard[at] += 1;
         const double a = greater(1 - p.memory, 1 / (static_cast<double>(s.heard[at]) + 1));
@@ -423,7 +494,7 @@ struct GraphMklRound {
         answer = p.classify ? (static_cast<long>(y) == k ? 1 : 0) : y;
         room.target[k] = (answer - s.shift[g * p.K + k]) / unit_of(s, g);
       }
-      const long slot = (g * (p.V.N + 1) + (i < p.V.N ? i : p.V.N)) * room.widest;
+      const long slot = (g * (p.maps + 1) + Expert(p, s, g, e).i) * room.widest;
       improve(p, s, room, g, e, room.z + slot, room.phi + slot, room.q[at], room.target, weight);
     });
     if (s.age[g] < KEPT) {
@@ -433,22 +504,23 @@ struct GraphMklRound {
         s.answers[(g * KEPT + s.age[g]) * p.K + k] = p.classify ? (static_cast<long>(y) == k ? 1 : 0) : y;
     }
     for (long k = 0; k < p.K; ++k) room.target[k] = p.classify ? (static_cast<long>(y) == k ? 1 : 0) : y;
-    scaled(p, s, g, room.x, room.xs);
+    scaled(p, s, room, g, room.x);
     remember(p, s, g, room.xs, room.target, s.age[g]);
     s.age[g] += 1;
     if (is_refit(s.age[g])) {
       refit(p, s, room, g);
-    } else if (s.age[g] > KEPT) {
+    } else {
       for (long k = 0; k < d; ++k) {
         if (s.mean[g * d + k] != s.mean[g * d + k]) s.mean[g * d + k] = room.x[k];
         const double gap = fabs(room.x[k] - s.mean[g * d + k]);
         if (s.scale[g * d + k] == 0 && gap == gap) s.scale[g * d + k] = inverse(gap, s.mean[g * d + k]);
       }
     }
-    if (s.age[g] >= p.warm_up && p.active < p.E) {
+    const int64_t warm = warm_up(p, s, g);
+    if (s.age[g] >= warm && p.active < p.E) {
       int64_t *rank = s.rank + g * p.E;
       const double *evidence = s.evidence + g * p.E;
-      if ((s.age[g] - p.warm_up) % RANK_EVERY == 0)
+      if ((s.age[g] - warm) % RANK_EVERY == 0)
         for (long e = 0; e < p.E; ++e) {
           long j = e;
           for (; j > 0 && evidence[rank[j - 1]] < evidence[e]; --j) rank[j] = rank[j - 1];

@@ -37,6 +37,7 @@ OMKL_INLINE vec load(const double *a) { return *reinterpret_cast<const vec *>(a)
 OMKL_INLINE void store(double *a, vec v) { *reinterpret_cast<vec *>(a) = v; }
 OMKL_INLINE vec magnitude(vec a) { return (vec)((veci)a & INT64_MAX); }
 OMKL_INLINE vec larger(vec a, vec b) { return a > b ? a : b; }
+OMKL_INLINE vec smaller(vec a, vec b) { return a < b ? a : b; }
 
 // Lane l of the result is lane l ^ step of `a`.
 OMKL_INLINE vec across(vec a, int64_t step) { return __builtin_shuffle(a, LANE ^ step); }

@@ -170,20 +170,22 @@ struct GraphMkl {
     const double *steps;  // [B - 1]
     long M;               // experts that remember
     const double *widths;
-    const double *ridges;  // [N + 1]
+    long maps;  // of kernels, and for labels of inputs with their squares; the linear one comes after them
+    const double *ridges;  // [maps + 1]
     int64_t active, warm_up;
     double discount, memory;
     int64_t trial;
     double sure;
     bool correct;
-    long E, n, stride, n_lin, stride_lin, stride_mix;  // experts; features of a kernel and of the inputs, padded too
+    long on_kernels, remembering, E;  // experts: the first on inputs, the first that remembers, all of them
+    long n, stride, n_lin, stride_lin, stride_mix;  // features of a kernel and of the inputs, padded too
   };
   struct State {
-    double *R;          // [2][N][n][stride], lower triangular
-    double *theta;      // [2][N][B][K][stride]
-    double *R_lin;      // [2][n_lin][stride_lin]
+    double *R;  // [2][maps][n][stride], lower triangular
+    double *theta;  // [2][maps][B][K][stride]
+    double *R_lin;  // [2][n_lin][stride_lin]
     double *theta_lin;  // [2][K][stride_lin]
-    double *R_mix;      // [2][E][stride_mix]
+    double *R_mix;  // [2][E][stride_mix]
     double *theta_mix;  // [2][stride_mix]
     double *evidence, *noise;
     int64_t *heard, *rank, *explorer;
@@ -195,17 +197,17 @@ struct GraphMkl {
   // Working memory, cut from Scratch::more. With none given it says by `size` how much that must be.
   struct Room {
     long widest, size = 0;
-    double *x, *xs;                 // [d padded]
-    double *wave;                   // [2][P]
-    double *z, *phi;                // [2][N + 1][widest]
-    double *q, *weight, *told;      // [2][E]
-    double *mu;                     // [2][E][K]
-    double *Pz, *keep, *take;       // [widest]
-    double *target, *chance;        // [K]
-    double *rank;                   // [E], as bytes
-    double *square, *near;          // [WINDOW]
-    double *beyond;                 // [2][E padded]
-    double *phi_mix;                // [E padded]
+    double *x, *xs, *far;  // [d padded]
+    double *wave;  // [2][P]
+    double *z, *phi;  // [2][maps + 1][widest]
+    double *q, *weight, *told;  // [2][E]
+    double *mu;  // [2][E][K]
+    double *Pz, *keep, *take;  // [widest]
+    double *target, *chance;  // [K]
+    double *rank;  // [E], as bytes
+    double *square, *near;  // [WINDOW]
+    double *beyond;  // [2][E padded]
+    double *phi_mix;  // [E padded]
     double nearest, mean, deviation;
 
     Room(const Problem &p, double *memory) {
@@ -216,9 +218,9 @@ struct GraphMkl {
       };
       widest = p.stride > p.stride_lin ? p.stride : p.stride_lin;
       if (p.stride_mix > widest) widest = p.stride_mix;
-      x = cut(p.V.d), xs = cut(p.V.d);
+      x = cut(p.V.d), xs = cut(p.V.d), far = cut(p.V.d);
       wave = cut(2 * p.V.P);
-      z = cut(2 * (p.V.N + 1) * widest), phi = cut(2 * (p.V.N + 1) * widest);
+      z = cut(2 * (p.maps + 1) * widest), phi = cut(2 * (p.maps + 1) * widest);
       q = cut(2 * p.E), weight = cut(2 * p.E), told = cut(2 * p.E);
       mu = cut(2 * p.E * p.K);
       Pz = cut(widest), keep = cut(widest), take = cut(widest);

@@ -212,7 +212,8 @@ inline void build(GraphMkl::Problem &p, Kept &kept, nb::handle o) {
   p.M = static_cast<long>(widths.shape(0));
   p.widths = widths.data();
   auto ridges = kept.view<ConstVector>(o, "ridge_array");
-  if (ridges.shape(0) != static_cast<size_t>(p.V.N) + 1) throw nb::value_error("there must be N + 1 ridges");
+  p.maps = p.V.N + (p.classify ? 1 : 0);
+  if (ridges.shape(0) != static_cast<size_t>(p.maps) + 1) throw nb::value_error("there must be a ridge for each map");
   p.ridges = ridges.data();
   p.active = nb::cast<int64_t>(o.attr("active"));
   p.warm_up = nb::cast<int64_t>(o.attr("warm_up"));
@@ -221,7 +222,8 @@ inline void build(GraphMkl::Problem &p, Kept &kept, nb::handle o) {
   p.trial = nb::cast<int64_t>(o.attr("trial"));
   p.sure = nb::cast<double>(o.attr("sure"));
   p.correct = nb::cast<bool>(o.attr("correct")) && !p.classify;
-  p.E = p.V.N * p.B + 1 + p.M, p.stride_mix = padded(p.E);
+  p.on_kernels = p.V.N * p.B, p.remembering = p.on_kernels + (p.classify ? 2 : 1);
+  p.E = p.remembering + p.M, p.stride_mix = padded(p.E);
   p.n = 2 * p.V.D, p.stride = padded(p.n);
   p.n_lin = p.V.d + 1, p.stride_lin = padded(p.n_lin);
 }
@@ -276,9 +278,9 @@ T *entries(Kept &kept, nb::handle o, const char *name, long size) {
   return a.data();
 }
 inline void bind_state(GraphMkl::State &s, const GraphMkl::Problem &p, Kept &kept, nb::handle o) {
-  const long N = p.V.N, d = p.V.d;
-  s.R = padded_rows(kept, o, "R", {2, N, p.n, p.n});
-  s.theta = padded_rows(kept, o, "theta", {2, N, p.B, p.K, p.n});
+  const long d = p.V.d;
+  s.R = padded_rows(kept, o, "R", {2, p.maps, p.n, p.n});
+  s.theta = padded_rows(kept, o, "theta", {2, p.maps, p.B, p.K, p.n});
   s.R_lin = padded_rows(kept, o, "R_lin", {2, p.n_lin, p.n_lin});
   s.theta_lin = padded_rows(kept, o, "theta_lin", {2, p.K, p.n_lin});
   s.R_mix = padded_rows(kept, o, "R_mix", {2, p.E, p.E});

@@ -54,7 +54,7 @@ def decode_parameters(body: Any) -> dict[str, Any]:
     parameters = dict(body)
     if isinstance(parameters.get("kernels"), list):
         parameters["kernels"] = decode_kernels(parameters["kernels"])
-    for name in ("orders", "steps", "widths"):
+    for name in ("orders", "singles", "steps", "widths"):
         if name in parameters:
             parameters[name] = tuple(parameters[name])
     return parameters
@@ -106,11 +106,11 @@ def decode_core(body: Any, arrays: Arrays) -> Any:
     if "problem" in body:
         problem = decode_problem(learner, body["problem"], arrays)
     else:
-        size = len(tuple(settings.kernels)) * len(names) * settings.n_features
-        demand(size <= LARGEST_DRAWN and len(tuple(settings.kernels)) <= MOST_KERNELS, "too large a problem")
+        N = len(settings.all_kernels)
+        demand(N * len(names) * settings.n_features <= LARGEST_DRAWN and N <= MOST_KERNELS, "too large a problem")
         *_, outer, inner = arrays["0.theta"].shape
         fits = inner == (2 * settings.n_features if learner == "graph-mkl" else settings.n_features)
-        demand(fits and arrays["0.theta"].size >= len(tuple(settings.kernels)) * inner * outer, "theta does not fit")
+        demand(fits and arrays["0.theta"].size >= N * inner * outer, "theta does not fit")
         problem = settings.problem(learner, names=[str(name) for name in names], seed=body["seed"])
         demand(
             digest(problem.V) == body["drawn"],

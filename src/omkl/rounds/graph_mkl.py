@@ -8,7 +8,11 @@ gradient steps; on the inputs themselves one least squares; and a few that remem
 the last answers, weighed by an exact Gaussian around the new row. Each predicts with a variance; its
 evidence is the discounted log-likelihood of its predictions against that of the mixture, and the
 mixture weighs experts by their evidence. For labels the target is a row of zeros with a one, and
-a Gaussian around each such row gives the chances.
+a Gaussian around each such row gives the chances; the experts on the inputs themselves, one of them
+with their squares, are then logistic, by Newton's steps (`newton`).
+
+*Far out.* Inputs are clipped at CLIP deviations, where a function of few random features is anything.
+The linear expert goes on to CLIP_LINEAR of them, but says nothing far beyond the answers it has seen (`bounded`).
 
 *Few inputs.* The random features of most kernels look at two inputs each (`features.few_inputs`), so
 that such a kernel is a sum over pairs of inputs; the others look at all.
@@ -25,7 +29,8 @@ learns and gathers evidence, and does not speak until it leads.
 what is known of the scale after 1, 2, ..., 8, 16, 64 and 256 rows.
 
 *Change.* When the error rises to twice what it was, a challenger is born, a second set of experts
-that knows only what comes from then on. After `trial` rounds the heavier of the two stays.
+that knows only what comes from then on, and has half the warm-up. After `trial` rounds the heavier of
+the two stays.
 
 *Never too sure.* A row x for which z' P z is below `sure` moves the coefficients but not P: what was
 learned counts as no more than 1 / sure rows like it, and what is new is never lost among the old.
@@ -38,7 +43,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from omkl.arrays import Index, Mask, Matrix, Tensor, Vector
+from omkl.arrays import Index, Mask, Matrix, Tensor, Vector, padded
 from omkl.features import features
 from omkl.graph import Graph
 from omkl.rounds.descent import require_bounded
@@ -49,7 +54,10 @@ Task = Literal["regression", "classification"]
 WINDOW = 1024  # rows remembered
 KEPT = 256  # rows kept for making the experts anew
 REFITS = (1, 2, 3, 4, 5, 6, 7, 8, 16, 64, KEPT)
-CLIP = 5.0  # standard deviations
+CLIP, CLIP_LINEAR = 5.0, 30.0  # standard deviations: of inputs to kernels, and to the linear expert
+STRETCH = 0.5  # ranges of the answers remembered by which the linear expert may leave them
+SQUARE = 1.5  # about the deviation of the square of a standard normal
+LEAST_DOUBT = 0.05  # p (1 - p) of a chance is taken as at least this much
 RANK_EVERY = 20
 LISTEN = 16  # rounds before a challenger speaks
 LEVELS = np.array([0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99])  # coverages that `reach` is tracked for
@@ -69,7 +77,7 @@ class Problem(NamedTuple):
     K: int  # outputs: 1, or one for each label
     steps: tuple[float, ...] = (1.0, 0.25)  # of the normalised gradient experts
     widths: tuple[float, ...] = (0.03, 0.1, 0.3)  # length scales of the experts that remember
-    ridges: tuple[float, ...] = ()  # N + 1: of every kernel's least squares, and of the linear one
+    ridges: tuple[float, ...] = ()  # of every kernel's least squares, of the squares for labels, of the linear one
     active: int = 9  # experts evaluated after the warm-up, the explorer among them
     warm_up: int = 512
     discount: float = 0.1  # of the evidence, per round
@@ -82,13 +90,13 @@ class Problem(NamedTuple):
 class State(NamedTuple):
     """Fields that start with 2 have a slot for each of the two sets of experts."""
 
-    R: Tensor  # (2, N, n, n)          lower triangular, P = R' R of every kernel's least squares, n = 2D
-    theta: Tensor  # (2, N, B, K, n)   B = 1 + steps
+    R: Tensor  # (2, N', n, n)         lower triangular, P = R' R of every kernel's least squares, n = 2D
+    theta: Tensor  # (2, N', B, K, n)  B = 1 + steps; N' = N, or N + 1 for labels: the last is that of the squares
     R_lin: Tensor  # (2, d + 1, d + 1)
     theta_lin: Tensor  # (2, K, d + 1)
     R_mix: Tensor  # (2, E, E)         of the least squares on what the experts say beyond the mixture
     theta_mix: Matrix  # (2, E)
-    evidence: Matrix  # (2, E)         learner b of kernel i is expert i B + b; then the linear one, then memories
+    evidence: Matrix  # (2, E)         learner b of kernel i is expert i B + b; then those on inputs, then memories
     noise: Matrix  # (2, E)            variance of its errors, in units
     heard: Index  # (2, E)             rounds it was evaluated
     rank: Index  # (2, E)              experts, the best first
@@ -124,17 +132,28 @@ def copied(state: State) -> State:
     return State(*parts)
 
 
+def on_kernels(problem: Problem) -> int:
+    """Experts on random features."""
+    return len(problem.V) * (1 + len(problem.steps))
+
+
+def on_inputs(problem: Problem) -> int:
+    """Experts on the inputs themselves: the linear one, and for labels one on their squares too."""
+    return 1 if problem.task == "regression" else 2
+
+
 def experts(problem: Problem) -> int:
-    return len(problem.V) * (1 + len(problem.steps)) + 1 + len(problem.widths)
+    return on_kernels(problem) + on_inputs(problem) + len(problem.widths)
 
 
 def init(problem: Problem, r: Vector) -> State:
     N, d, D = problem.V.shape
     n, B, K, E = 2 * D, 1 + len(problem.steps), problem.K, experts(problem)
+    maps = N + on_inputs(problem) - 1
     state = State(
-        R=np.zeros((2, N, n, n)), theta=np.zeros((2, N, B, K, n)),
-        R_lin=np.zeros((2, d + 1, d + 1)), theta_lin=np.zeros((2, K, d + 1)),
-        R_mix=np.zeros((2, E, E)), theta_mix=np.zeros((2, E)),
+        R=padded(2, maps, n, n), theta=padded(2, maps, B, K, n),
+        R_lin=padded(2, d + 1, d + 1), theta_lin=padded(2, K, d + 1),
+        R_mix=padded(2, E, E), theta_mix=padded(2, E),
         evidence=np.zeros((2, E)), noise=np.ones((2, E)), heard=np.zeros((2, E), np.intp),
         rank=np.tile(np.arange(E), (2, 1)), explorer=np.zeros(2, np.intp),
         mean=np.zeros((2, d)), scale=np.zeros((2, d)), shift=np.zeros((2, K)), unit=np.zeros(2),
@@ -219,16 +238,30 @@ def forget(problem: Problem, s: State, g: int) -> None:
 # What the experts say
 
 
-def scaled(s: State, g: int, x: Vector) -> Vector:
+def scaled(s: State, g: int, x: Vector, clip: float = CLIP) -> Vector:
     """Standardised, clipped, of length about 1; a value that is missing (NaN) is the mean."""
-    out: Vector = np.clip((x - s.mean[g]) * s.scale[g], -CLIP, CLIP) / np.sqrt(len(x))
+    out: Vector = np.clip((x - s.mean[g]) * s.scale[g], -clip, clip) / np.sqrt(len(x))
     return np.nan_to_num(out, nan=0.0)
+
+
+def with_squares(xs: Vector, n: int) -> Vector:
+    """(n,): 1, the inputs, and their squares less what these are on average; as many inputs as there is room for."""
+    z, room, root = np.zeros(n), (n - 1) // 2, np.sqrt(len(xs))
+    some = xs[:room]
+    z[0], z[1 : 1 + len(some)] = 1, some
+    z[1 + room : 1 + room + len(some)] = (root * some**2 - 1 / root) / SQUARE
+    return z
+
+
+def warm_up(problem: Problem, s: State, g: int) -> int:
+    """Rounds for which all experts of slot g are evaluated: a challenger must know its own before its trial is over."""
+    return problem.warm_up if g == s.incumbent else problem.warm_up // 2
 
 
 def awake(problem: Problem, s: State, g: int) -> Mask:
     """Experts of slot g that are evaluated in the next round."""
     E = experts(problem)
-    if s.age[g] < problem.warm_up or problem.active >= E:
+    if s.age[g] < warm_up(problem, s, g) or problem.active >= E:
         return np.ones(E, dtype=bool)
     mask = np.zeros(E, dtype=bool)
     mask[s.rank[g, : problem.active - 1]] = True
@@ -255,21 +288,45 @@ class Voice(NamedTuple):
 
 def listen(problem: Problem, s: State, g: int, x: Vector) -> dict[int, Voice]:
     """The voices of all experts of slot g that are awake."""
-    B = 1 + len(problem.steps)
     xs = scaled(s, g, x)
     unit = s.unit[g] or 1.0
     voices = {}
-    for e in np.flatnonzero(awake(problem, s, g)):
-        i, b = divmod(int(e), B)
-        if e > len(problem.V) * B:
-            voices[int(e)] = recall(s, g, xs, problem.widths[int(e) - len(problem.V) * B - 1])
+    for e in map(int, np.flatnonzero(awake(problem, s, g))):
+        if e >= on_kernels(problem) + on_inputs(problem):
+            voices[e] = recall(s, g, xs, problem.widths[e - on_kernels(problem) - on_inputs(problem)])
             continue
-        linear = i == len(problem.V)
-        z = np.append(1.0, xs) if linear else features(problem.V[i], xs).ravel()
-        theta, R = (s.theta_lin[g], s.R_lin[g]) if linear else (s.theta[g, i, b], s.R[g, i])
-        phi = R @ z if b == 0 else np.zeros(0)
-        voices[int(e)] = Voice(z, s.shift[g] + unit * (theta @ z), float(phi @ phi), phi)
+        R, theta, step = place(problem, s, g, e)
+        if e == on_kernels(problem):
+            z = np.append(1.0, scaled(s, g, x, CLIP_LINEAR))
+        elif e > on_kernels(problem):
+            z = with_squares(xs, len(R))
+        else:
+            z = features(problem.V[e // (1 + len(problem.steps))], xs).ravel()
+        phi = R @ z if step is None else np.zeros(0)
+        mu = s.shift[g] + unit * (theta @ z)
+        if problem.task == "regression" and e == on_kernels(problem):
+            mu = bounded(s, g, mu)
+        voices[e] = Voice(z, mu, float(phi @ phi), phi)
     return voices
+
+
+def place(problem: Problem, s: State, g: int, e: int) -> tuple[Matrix, Matrix, float | None]:
+    """Where expert e of slot g, which is none that remembers, has its root and its coefficients; its step, if any."""
+    if e == on_kernels(problem):
+        return s.R_lin[g], s.theta_lin[g], None
+    if e > on_kernels(problem):
+        return s.R[g, -1], s.theta[g, -1, 0], None
+    i, b = divmod(e, 1 + len(problem.steps))
+    return s.R[g, i], s.theta[g, i, b], problem.steps[b - 1] if b else None
+
+
+def bounded(s: State, g: int, mu: Vector) -> Vector:
+    """No further from the answers remembered than STRETCH times their range: a line goes on for ever."""
+    told = s.recalled[g, 0, : min(int(s.age[g]), WINDOW)]
+    if len(told) == 0:
+        return mu
+    more = STRETCH * (told.max() - told.min())
+    return np.clip(mu, told.min() - more, told.max() + more)
 
 
 def recall(s: State, g: int, xs: Vector, width: float) -> Voice:
@@ -354,17 +411,25 @@ def log_likelihood(problem: Problem, mu: Vector, v: float, y: float) -> float:
 
 def improve(problem: Problem, s: State, g: int, e: int, voice: Voice, target: Vector, weight: float) -> None:
     """One expert's coefficients after one answer; a weight counts the row so many times."""
-    if len(voice.z) == 0:
-        return  # what remembers has no coefficients
     z = voice.z
-    i, b = divmod(e, 1 + len(problem.steps))
-    theta = s.theta_lin[g] if i == len(problem.V) else s.theta[g, i, b]
-    gap = target - theta @ z
-    if b == 0:
-        R = s.R_lin[g] if i == len(problem.V) else s.R[g, i]
-        solve(problem, R, theta, voice.phi, gap, weight)
+    if len(z) == 0:
+        return  # what remembers has no coefficients
+    R, theta, step = place(problem, s, g, e)
+    if step is not None:
+        theta += min(1.0, weight * step) * np.outer(target - theta @ z, z)
+    elif problem.task == "classification" and e >= on_kernels(problem):
+        newton(problem, R, theta, voice, s.shift[g], target + s.shift[g], weight)
     else:
-        theta += min(1.0, weight * problem.steps[b - 1]) * np.outer(gap, z)
+        solve(problem, R, theta, voice.phi, target - theta @ z, weight)
+
+
+def newton(
+    problem: Problem, R: Matrix, theta: Matrix, voice: Voice, shift: Vector, label: Vector, weight: float
+) -> None:
+    """One step of logistic regression: least squares in which a row counts by the doubt that was left about it."""
+    p = chances(shift + theta @ voice.z, 1.0)
+    doubt = max(float(p.max() * (1 - p.max())), LEAST_DOUBT)
+    solve(problem, R, theta, voice.phi, (label - p) / doubt, doubt * weight)
 
 
 def solve(problem: Problem, R: Matrix, theta: Matrix, phi: Vector, gap: Vector, weight: float) -> None:
@@ -446,10 +511,11 @@ def take_in(
     s.age[g] += 1
     if s.age[g] in REFITS:
         refit(problem, s, g)
-    elif s.age[g] > KEPT:
+    else:
         notice_columns(s, g, x)
-    if s.age[g] >= problem.warm_up and problem.active < experts(problem):
-        if (s.age[g] - problem.warm_up) % RANK_EVERY == 0:
+    warm = warm_up(problem, s, g)
+    if s.age[g] >= warm and problem.active < experts(problem):
+        if (s.age[g] - warm) % RANK_EVERY == 0:
             s.rank[g] = np.argsort(-s.evidence[g], kind="stable")
         s.explorer[g] = explore(problem, s.rank[g], r)
 

@@ -61,7 +61,9 @@ def facts(path: str) -> dict[str, Any]:
 def _kernels_of(online: Online, core: Core | None) -> dict[str, Any]:
     """Kernels with their weights, and the graph among them."""
     problem = online.problem
-    names = [str(kernel) for kernel in (core.settings.kernels if core is not None else getattr(problem, "kernels", ()))]
+    names = [
+        str(kernel) for kernel in (core.settings.all_kernels if core is not None else getattr(problem, "kernels", ()))
+    ]
     if core is not None and online.learner == "graph-mkl":
         weights = kernel_weights(core)
     elif online.learner == "graph-mkl":

@@ -468,7 +468,7 @@ class StreamModel:
 
     @property
     def kernels(self) -> tuple[Kernel, ...]:
-        kernels: tuple[Kernel, ...] = () if self.core is None else self.core.settings.kernels
+        kernels: tuple[Kernel, ...] = () if self.core is None else self.core.settings.all_kernels
         return kernels
 
     def weights(self) -> Vector:

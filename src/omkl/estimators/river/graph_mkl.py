@@ -36,6 +36,8 @@ class GraphMKLRegressor(Weighing, Regressing, parameters.GraphMKL):
         Kernels so near to a leading one that no explorer is sent there, itself among them.
     orders
         How many inputs a random feature looks at, kernel after kernel and again from the start; None for all.
+    singles
+        Length scales of more Gaussian kernels, whose random features look at one input each.
     steps
         Step lengths of the gradient experts on every kernel, beside its least squares.
     widths

@@ -60,7 +60,7 @@ class Door(BaseEstimator, Parameters):  # type: ignore[misc]  # scikit-learn has
     @property
     def kernels_(self) -> list[Kernel]:
         """The dictionary."""
-        return list(self._core().settings.kernels)
+        return list(self._core().settings.all_kernels)
 
     @property
     def kernel_weights_(self) -> Vector:
