@@ -10,11 +10,10 @@ from typing import Any
 import numpy as np
 import pytest
 from browser import assert_quiet, browser_needed, drawn_in, open_page
+from command import invoke
 from rich.console import Console
-from typer.testing import CliRunner
 
 from omkl import engine
-from omkl.cli import app
 from omkl.lab import draws
 from omkl.lab.bench import floor, job, peers, table, timing, web
 from omkl.lab.equations import ROOT
@@ -98,7 +97,7 @@ def test_the_command_writes_what_it_is_asked_for(quick: Any, monkeypatch: pytest
     monkeypatch.setattr(job, "run", lambda *_: quick[0])
     names = {"--json": tmp_path / "b.json", "--html": tmp_path / "b.html", "--docs": tmp_path / "b.md"}
     words = [word for option, path in names.items() for word in (option, str(path))]
-    assert CliRunner().invoke(app, ["bench", "--quick", *words]).exit_code == 0
+    assert invoke("bench", "--quick", *words).exit_code == 0
     assert json.loads(names["--json"].read_text()) == quick[0]
     assert names["--docs"].read_text() == table.page(quick[0])
     assert "Plotly" in names["--html"].read_text()

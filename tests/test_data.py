@@ -13,9 +13,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
+from command import invoke
 
-from omkl.cli import app
 from omkl.lab.data import download, sets
 from omkl.lab.data.download import ARCHIVES, DownloadError, fetch
 from omkl.lab.data.sets import EMBEDDED, PAPER, SETS, MissingSetError, load, locate
@@ -140,11 +139,11 @@ def test_every_file_has_the_rows_and_features_that_the_list_says(name: str):
 def test_data_list_shows_every_set_and_where_it_is(shelves: tuple[Path, Path]):
     own, _ = shelves
     (own / "airfoil.csv").write_text("a,target\n1,2\n3,4\n")
-    out = CliRunner().invoke(app, ["data", "list"]).output
+    out = invoke("data", "list").output
     assert all(name in out for name in SETS)
-    path = CliRunner().invoke(app, ["data", "path", "airfoil"])
+    path = invoke("data", "path", "airfoil")
     assert path.output == f"{own / 'airfoil.csv'}\n"
-    missing = CliRunner().invoke(app, ["data", "path", "naval"])
+    missing = invoke("data", "path", "naval")
     assert (missing.exit_code, missing.stdout) == (2, "")
     assert missing.stderr.startswith("omkl: naval is not at hand: run omkl data fetch naval")
 
@@ -293,7 +292,7 @@ def test_an_archive_that_swells_is_not_unpacked(server: Server, monkeypatch: pyt
 def test_no_server_at_all_is_one_line(shelves: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(download, "UCI", "http://127.0.0.1:1")
     monkeypatch.setattr(download, "PAUSE", 0.0)
-    result = CliRunner().invoke(app, ["data", "fetch", "airfoil"])
+    result = invoke("data", "fetch", "airfoil")
     assert result.exit_code == 2
     assert re.fullmatch(r"omkl: http://127\.0\.0\.1:1/291.*is there a network\?\n", result.stderr)
 
@@ -307,7 +306,7 @@ def test_data_fetch_goes_on_after_a_failure_and_says_so_at_the_end(server: Serve
     server.answer = lambda handler: (
         give(airfoil_archive()) if "/291/" in handler.path else give(b"", code=404)
     )(handler)  # fmt: skip
-    result = CliRunner().invoke(app, ["data", "fetch", "naval", "airfoil"])
+    result = invoke("data", "fetch", "naval", "airfoil")
     assert result.exit_code == 2
     assert "404" in result.stderr
     assert result.stdout.strip() == str(shelves[1] / "airfoil.csv")

@@ -10,9 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 from browser import assert_quiet, browser_needed, drawn_in, open_page
-from typer.testing import CliRunner
+from command import invoke
 
-from omkl.cli import app
 from omkl.lab.reproduce import charts, report
 from omkl.lab.reproduce.graphs import drawn
 from omkl.lab.reproduce.results import read_lines
@@ -29,7 +28,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = place / f"{NASTY}.csv"
     np.savetxt(path, np.random.default_rng(0).random((80, 3)), delimiter=",", header=f"{NASTY},b,target", comments="")
     words = ["reproduce", "--datasets", "mixture", "--datasets", str(path), "--runs", "1", "--out", str(place / "out")]
-    result = CliRunner().invoke(app, words)
+    result = invoke(*words)
     assert result.exit_code == 0, result.output
     out = place / "out"
     point = {

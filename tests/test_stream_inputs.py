@@ -19,12 +19,11 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
 import pytest
+from command import OMKL, invoke
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from typer.testing import CliRunner
 
 from omkl import persist
-from omkl.cli import app
 from omkl.stream import columns, records
 from omkl.stream.columns import Encoder
 from omkl.stream.parsers import Reading
@@ -32,7 +31,6 @@ from omkl.stream.raw import DataError, Stop
 from omkl.stream.run import Options, Run
 from omkl.stream.source import Source
 
-OMKL = [sys.executable, "-c", "from omkl.cli import main; main()"]
 ROWS = 40
 PROGRESS = re.compile(r"[\d,]+ rows, [\d,]+ rows/s, ")  # a slow machine shows some
 Content = bytes | str | Callable[[Path], None]
@@ -302,10 +300,6 @@ def build(path: Path, content: Content) -> None:
         content(path)
     else:
         path.write_bytes(content.encode() if isinstance(content, str) else content)
-
-
-def invoke(*words: str) -> Any:
-    return CliRunner().invoke(app, list(words))
 
 
 def learned(model: str) -> int:

@@ -10,10 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 from browser import assert_quiet, browser_needed, drawn_in, open_page
-from typer.testing import CliRunner
+from command import invoke
 
 from omkl import persist
-from omkl.cli import app
 from omkl.stream import report
 from omkl.stream.history import BINS, LAST, MOST_LABELS, SAMPLED, SNAPSHOTS, History, Thinned
 from omkl.stream.model import Answers, Said
@@ -155,10 +154,10 @@ def test_the_command_writes_the_page_and_a_run_repeated_writes_the_same(tmp_path
         "--every",
         "200",
     ]
-    first = CliRunner().invoke(app, words)
+    first = invoke(*words)
     assert first.exit_code == 0, first.output
     before = page.read_bytes()
-    assert CliRunner().invoke(app, words).exit_code == 0
+    assert invoke(*words).exit_code == 0
     assert page.read_bytes() == before
 
 
@@ -177,7 +176,7 @@ def test_a_missing_library_is_missed_before_the_work(tmp_path: Path, monkeypatch
         "--model",
         str(model),
     ]
-    result = CliRunner().invoke(app, words)
+    result = invoke(*words)
     assert result.exit_code == 2
     assert "pip install 'omkl[run]'" in result.output
     assert not model.exists()

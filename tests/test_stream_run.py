@@ -16,12 +16,9 @@ from typing import Any
 import numpy as np
 import pyarrow.csv
 import pytest
-from typer.testing import CliRunner
+from command import OMKL, invoke, omkl
 
 from omkl import persist
-from omkl.cli import app
-
-OMKL = [sys.executable, "-c", "from omkl.cli import main; main()"]
 
 
 def table(rows: int, seed: int = 0) -> str:
@@ -36,14 +33,6 @@ def table(rows: int, seed: int = 0) -> str:
         gap = "" if k > rows // 3 and k % 50 == 0 else f"{b:.6f}"
         lines.append(f"2024-01-{1 + k % 28:02d} {k % 24:02d}:00,{a:.6f},{gap},{c:.6f},{colour},{y}")
     return "\n".join(lines) + "\n"
-
-
-def omkl(*words: Any, **options: Any) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([*OMKL, *map(str, words)], capture_output=True, text=True, timeout=300, **options)
-
-
-def invoke(*words: Any) -> Any:
-    return CliRunner().invoke(app, [str(word) for word in words])
 
 
 def outputs(folder: Path) -> list[Any]:
@@ -522,7 +511,7 @@ def test_the_summary_for_machines_is_this(tmp_path: Path):
 
 
 def test_the_help_of_run_is_this():
-    out = CliRunner().invoke(app, ["run", "--help"], env={"COLUMNS": "80"}).output
+    out = invoke("run", "--help", env={"COLUMNS": "80"}).output
     options = re.findall(r"--[a-z][a-z-]+", out.partition("Options:")[2])
     assert list(dict.fromkeys(options)) == [
         "--target", "--task", "--learner", "--features", "--drop", "--categorical", "--date-format", "--predictions",
