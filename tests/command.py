@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 from typer.testing import CliRunner
@@ -22,3 +23,9 @@ def omkl(*words: Any, **options: Any) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [*OMKL, *map(str, words)], **{"capture_output": True, "text": True, "timeout": 300, "env": env, **options}
     )
+
+
+def outputs(folder: Path) -> list[Any]:
+    """The words that make a run leave all its files here."""
+    folder.mkdir(exist_ok=True)
+    return ["--predictions", folder / "p.csv", "--model", folder / "m.omkl", "--checkpoint", folder / "c.ckpt"]
