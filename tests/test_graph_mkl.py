@@ -11,8 +11,9 @@ import omkl
 import omkl.river
 from omkl import engine
 from omkl.estimators.graph_core import GraphTargetCore
+from omkl.online import Checkpoint
 from omkl.rounds import graph_mkl
-from omkl.rounds.graph_mkl import KEPT, LEVELS, WINDOW
+from omkl.rounds.graph_mkl import KEPT, LISTEN, WINDOW
 
 
 def small(**changes):
@@ -47,9 +48,23 @@ def test_engine_and_rounds_agree_over_a_stream_with_a_change(task, isa):
     assert one.incumbent == other.incumbent
 
 
+def assert_a_round_agrees(problem, before, x, y, weight=1.0):
+    """From this state on, one round says and leaves the same in NumPy and on every instruction set."""
+    row = np.atleast_2d(x).astype(float), np.array([y], dtype=float), np.array([weight])
+    checkpoint = Checkpoint(before, np.random.PCG64(0).state, 0)
+    slow = omkl.Online("graph-mkl", problem, checkpoint=checkpoint, backend="rounds")
+    said = slow.tell_rows(*row)
+    for isa in engine.supported():
+        fast = omkl.Online("graph-mkl", problem, checkpoint=checkpoint, isa=isa)
+        np.testing.assert_allclose(fast.tell_rows(*row), said, rtol=1e-10, atol=1e-10 * max(1, np.abs(said).max()))
+        assert fast.evaluations == slow.evaluations
+        for name, array in slow.state._asdict().items():
+            np.testing.assert_allclose(getattr(fast.state, name), array, rtol=1e-9, atol=1e-11, err_msg=name)
+
+
 @settings(max_examples=25)
 @given(st.integers(1, 4), st.integers(1, 20), st.integers(1, 4), st.integers(1, 3), st.data())
-def test_one_round_from_a_shared_state_agrees(N, D, d, K, data):
+def test_engine_and_rounds_agree_on_one_round_after_streams_of_every_shape(N, D, d, K, data):
     rng = np.random.default_rng(data.draw(st.integers(0, 2**32 - 1)))
     task = "regression" if K == 1 else "classification"
     s = omkl.GraphSettings(
@@ -62,11 +77,118 @@ def test_one_round_from_a_shared_state_agrees(N, D, d, K, data):
     weight = rng.exponential(size=rows + 1)
     slow = omkl.Online.make("graph-mkl", s, d=d, seed=2, backend="rounds")
     slow.run(X[:rows], y[:rows], weight[:rows])
-    fast = omkl.Online("graph-mkl", slow.problem, checkpoint=slow.checkpoint())
-    a, b = fast.run(X[rows:], y[rows:], weight[rows:]), slow.run(X[rows:], y[rows:], weight[rows:])
-    np.testing.assert_allclose(a, b, rtol=1e-10, atol=1e-10 * max(1, np.abs(b).max()))
-    for name, array in slow.state._asdict().items():
-        np.testing.assert_allclose(getattr(fast.state, name), array, rtol=1e-7, atol=1e-9, err_msg=name)
+    assert_a_round_agrees(slow.problem, slow.state, X[rows], y[rows], weight[rows])
+
+
+# Corners that a short stream does not come to: each is reached by the engine, or by a change of the state
+
+
+def after(rows, d=3, **changes):
+    """Problem, state and the row that comes next."""
+    X, y = stream(rows + 1, d)
+    if changes.get("task") == "classification":
+        y = np.digitize(y, [50, 150]).astype(float)
+    online = omkl.Online.make("graph-mkl", small(**changes), d=d, seed=1)
+    online.run(X[:rows], y[:rows])
+    return online.problem, online.state, X[rows], float(y[rows])
+
+
+def test_engine_and_rounds_agree_once_the_memory_has_gone_round():
+    problem, state, x, y = after(WINDOW + 70)
+    assert_a_round_agrees(problem, state, x, y)
+
+
+def test_engine_and_rounds_agree_on_a_row_of_no_weight():
+    problem, state, x, y = after(100)
+    assert_a_round_agrees(problem, state, x, y, weight=0.0)
+
+
+@pytest.mark.parametrize("label", range(3))
+@pytest.mark.parametrize("temperature", graph_mkl.TEMPERATURES)
+def test_engine_and_rounds_agree_at_the_ends_of_the_temperatures(temperature, label):
+    problem, state, x, _ = after(100, task="classification", outputs=3)
+    at_the_end = state._replace(noise=np.full_like(state.noise, temperature))
+    now = graph_mkl.step(problem, at_the_end, x, label, np.zeros(2))[0].noise[0]
+    assert (now == temperature).any()  # a step beyond it was cut off
+    assert_a_round_agrees(problem, at_the_end, x, label)
+
+
+def test_engine_and_rounds_agree_on_labels_that_surprise():
+    problem, state, x, _ = after(100, task="classification", outputs=3)
+    cold = state._replace(noise=np.full_like(state.noise, 0.05))
+    for label in range(3):
+        assert_a_round_agrees(problem, cold, x, label)
+
+
+@pytest.mark.parametrize(("x", "y"), [(1e100, 1.0), (-1e200, 1.0), (1.0, 1e95), (1.0, -1e99)])
+def test_engine_and_rounds_agree_on_numbers_too_large_to_use(x, y):
+    problem, state, row, _ = after(100)
+    row[1] = x
+    assert_a_round_agrees(problem, state, row, y)
+
+
+@pytest.mark.parametrize("rows", [100, KEPT + 20])
+def test_engine_and_rounds_agree_on_a_column_that_comes_or_wakes_late(rows):
+    X, y = stream(rows + 1)
+    X[:rows, 1] = 7.0
+    online = omkl.Online("graph-mkl", small().problem("graph-mkl", names=list("abc")), 0)
+    online.run(X[:rows], y[:rows])
+    online.move_to(small().problem("graph-mkl", names=list("abcd")))
+    for late in (-3.0, 0.0):
+        assert_a_round_agrees(online.problem, online.state, [*X[rows], late], y[rows])
+
+
+@pytest.mark.parametrize("rows", [7, 100, KEPT - 1, KEPT + 20])
+def test_engine_and_rounds_agree_where_inputs_are_missing_and_weights_differ(rows):
+    X, y = stream(rows + 1)
+    rng = np.random.default_rng(3)
+    X[rng.random(X.shape) < 0.3] = np.nan
+    weight = rng.exponential(size=rows + 1)
+    online = omkl.Online.make("graph-mkl", small(), d=3, seed=1)
+    online.tell_rows(X[:rows], y[:rows], weight[:rows])
+    for x in (X[rows], [np.nan, 40.0, 41.0], [np.nan] * 3):
+        assert_a_round_agrees(online.problem, online.state, x, y[rows], weight[rows])
+
+
+def test_engine_and_rounds_agree_where_phases_are_beyond_the_polynomial():
+    kernels = [omkl.Gaussian(scale) for scale in (2e-7, 1e-6, 1.0)]
+    problem, state, x, y = after(100, kernels=kernels)
+    assert np.abs(graph_mkl.scaled(state, 0, x) @ problem.V[0]).max() > 1e6
+    assert_a_round_agrees(problem, state, x, y)
+
+
+def challenged(rows):
+    """As `after`, with a challenger that has seen so many rows of a trial of 40; -1: it is born in the next."""
+    problem, state, x, y = after(300)
+    problem = problem._replace(trial=40)
+    state = state._replace(trend=np.array([50.0, 10.0, 400.0]), trust=np.array([5.0, 3.0]))
+    if rows >= 0:
+        state, _ = graph_mkl.step(problem, state, x, y, np.zeros(2))
+        online = omkl.Online("graph-mkl", problem, checkpoint=Checkpoint(state, np.random.PCG64(0).state, 0))
+        online.run(*stream(rows, seed=1))
+        state = online.state
+        assert list(state.age) == [301 + rows, rows]
+    return problem, state, x, y
+
+
+@pytest.mark.parametrize("rows", [-1, 0, LISTEN - 1, LISTEN, 38])
+def test_engine_and_rounds_agree_throughout_a_trial(rows):
+    assert_a_round_agrees(*challenged(rows))
+
+
+@pytest.mark.parametrize(("trust", "winner"), [([9.0, 8.0], 0), ([8.0, 9.0], 1)])
+def test_engine_and_rounds_agree_on_who_wins_a_trial(trust, winner):
+    problem, state, x, y = challenged(39)
+    state = state._replace(trust=np.array(trust), evidence=np.zeros_like(state.evidence))
+    assert graph_mkl.step(problem, state, x, y, np.zeros(2))[0].incumbent == winner
+    assert_a_round_agrees(problem, state, x, y)
+
+
+def test_engine_and_rounds_agree_on_the_rank_of_experts_of_equal_evidence():
+    problem, state, x, y = after(79)
+    level = state._replace(evidence=np.full_like(state.evidence, -1.0), rank=state.rank[:, ::-1].copy())
+    assert (graph_mkl.step(problem, level, x, y, np.zeros(2))[0].rank[0] != level.rank[0]).any()
+    assert_a_round_agrees(problem, level, x, y)
 
 
 def test_the_triangular_root_is_that_of_the_least_squares_solution():
@@ -383,13 +505,6 @@ def test_river_and_scikit_learn_say_the_same():
     dist = river.predict_one(row, with_dist=True)
     mean, std = sklearn.predict(X[-1:], return_std=True)
     assert (dist.mu, dist.sigma) == pytest.approx((mean[0], std[0]))
-
-
-def test_memory_and_levels_are_what_the_rounds_say():
-    state = omkl.Online.make("graph-mkl", omkl.GraphSettings(), d=2, seed=0).state
-    assert state.window.shape == (2, 2, WINDOW)
-    assert state.rows.shape == (2, KEPT, 2)
-    assert state.reach.shape == LEVELS.shape
 
 
 def test_least_squares_that_lose_features_are_as_if_they_had_never_had_them():
