@@ -1,13 +1,18 @@
-"""Small dictionaries, streams and learners that the tests share."""
+"""Small dictionaries, streams and learners that the tests share, and the folder of the large streams."""
 
+import os
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import pytest
 
 from omkl.kernels import Cauchy, Gaussian, Kernel, Laplacian, Matern
 from omkl.online import Online
 from omkl.settings import Settings
+
+DATA = os.environ.get("OMKL_DATA", "")
+data_needed = pytest.mark.skipif(not DATA, reason="OMKL_DATA must name the folder with airfoil.csv and its like")
 
 FAMILIES: dict[str, Callable[[float], Kernel]] = {
     "gaussian": Gaussian,
@@ -43,6 +48,17 @@ def stream(rows: int, d: int, seed: int = 0, loss: str = "squared") -> tuple[np.
     X = rng.uniform(-1, 1, (rows, d))
     y = np.sin(3 * X[:, 0]) + X[:, -1] ** 2 - 0.3 + 0.1 * rng.standard_normal(rows)
     return X, (y if loss == "squared" else np.where(y > 0, 1.0, -1.0))
+
+
+def in_raw_units(rows: int, d: int) -> tuple[np.ndarray, np.ndarray]:
+    """A smooth function of inputs around 100, as they come before anybody scaled them."""
+    X = np.random.default_rng(0).normal(size=(rows, d)) * 10 + 100
+    return X, np.sin(X[:, 0] / 10) * 50 + X[:, 1]
+
+
+def labels_of(rows: int, names: Any) -> np.ndarray:
+    """Labels that have nothing to do with the inputs."""
+    return np.array(list(names))[np.random.default_rng(1).integers(len(names), size=rows)]
 
 
 def arrays_of(state: Any) -> dict[str, np.ndarray]:

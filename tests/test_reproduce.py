@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 from command import OMKL, invoke, omkl
 from rich.console import Console
+from streams import data_needed
 
 from omkl.lab.data.sets import PAPER
 from omkl.lab.entrants import EXPERIMENTS, MATCHING, NAMES, Entrant, Matching, algorithms_named, paper_entrants
@@ -28,7 +29,6 @@ from omkl.lab.streams import Stream, diabetes, mixture
 from omkl.online import Online
 from omkl.settings import Settings
 
-DATA = os.environ.get("OMKL_DATA")
 FIELDS = ["dataset", "algorithm", "variant", "runs", "mse", "mse_std", "seconds", "diverged", "paper_mse",
           "paper_seconds"]  # fmt: skip
 FEW = [
@@ -448,7 +448,7 @@ def test_lines_of_results_are_written_whole_or_not_at_all(tmp_path: Path):
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not DATA, reason="OMKL_DATA must name the folder with airfoil.csv and its like")
+@data_needed
 def test_every_published_cell_comes_out_in_its_matching_form(tmp_path: Path):
     result = omkl("reproduce", "--out", tmp_path, check=True, timeout=None)
     assert "20 of 20 published cells come out within the tolerance" in result.stdout
