@@ -116,7 +116,7 @@ def test_the_engine_draws_as_numpy_does():
     fleet.learn_rows(["k"] * 1000, X, y)
     rng = tape(9, "k")
     rng.random(1001)  # the first node, and one for every row
-    assert fleet[("k")].core_.online.checkpoint().generator == rng.bit_generator.state
+    assert fleet["k"].core_.online.checkpoint().generator == rng.bit_generator.state
 
 
 def test_regressors_of_one_size_are_records_and_the_rest_are_models():

@@ -120,6 +120,15 @@ def test_engine_and_rounds_agree_on_labels_that_surprise():
         assert_a_round_agrees(problem, cold, x, label)
 
 
+def test_engine_and_rounds_agree_on_a_label_well_known_among_a_hundred():
+    """With few labels no chance can rise so fast that its temperature's step is cut off."""
+    problem, state, x, _ = after(20, task="classification", outputs=100)
+    known = np.zeros_like(state.shift)
+    known[:, 0] = 1
+    state = state._replace(shift=known, theta=0 * state.theta, theta_lin=0 * state.theta_lin)
+    assert_a_round_agrees(problem, state._replace(noise=np.full_like(state.noise, 0.25)), x, 0)
+
+
 @pytest.mark.parametrize(("x", "y"), [(1e100, 1.0), (-1e200, 1.0), (1.0, 1e95), (1.0, -1e99)])
 def test_engine_and_rounds_agree_on_numbers_too_large_to_use(x, y):
     problem, state, row, _ = after(100)
