@@ -3,7 +3,6 @@
 import io
 import json
 import math
-import re
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,6 @@ from command import invoke
 from rich.console import Console
 
 from omkl import engine
-from omkl.lab import draws
 from omkl.lab.bench import floor, job, peers, table, timing, web
 from omkl.lab.equations import ROOT
 from omkl.settings import LEARNERS
@@ -39,10 +37,11 @@ def test_everything_is_measured_and_every_step_shows_in_the_progress(quick: Any)
 
 
 def test_the_tables_fit_eighty_columns_of_ascii(quick: Any):
-    out = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
+    out = io.TextIOWrapper(io.BytesIO(), encoding="ascii")  # a cell that does not fit ends in an ellipsis: no ASCII
     table.show(quick[0], Console(file=out, width=80))
-    out.flush()
-    assert "\u2026" not in out.buffer.getvalue().decode()  # type: ignore[attr-defined]  # a wrapped buffer
+    out.seek(0)
+    lines = out.read().splitlines()
+    assert 40 < max(map(len, lines)) <= 80
 
 
 def test_one_factor_is_varied_at_a_time():
@@ -121,20 +120,3 @@ def test_the_page_draws_all_its_charts_without_a_word_from_the_browser(browser: 
 
 def test_the_committed_page_is_made_from_the_committed_results():
     assert PAGE.read_text(encoding="utf-8") == table.page(json.loads(RESULTS.read_text(encoding="utf-8")))
-
-
-def test_the_page_of_the_draws_is_made_from_its_results():
-    assert draws.PAGE.read_text(encoding="utf-8") == draws.page(draws.read())
-
-
-def test_the_draws_are_told_apart_on_every_set():
-    lines = draws.read()["lines"]
-    assert len({line["set"] for line in lines}) >= 13
-    assert not [line for line in lines if not re.fullmatch(r"[\w-]+", line["set"])]
-
-
-def test_a_cell_of_the_draws_has_both_draws_over_the_same_seeds():
-    apart = draws.errors("mixture", "sfg-mkl", "independent", seeds=2, rows=200)
-    shared = draws.errors("mixture", "sfg-mkl", "shared", seeds=2, rows=200)
-    assert len(apart) == len(shared) == 2
-    assert apart != shared
