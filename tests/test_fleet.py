@@ -8,7 +8,6 @@ import threading
 from itertools import pairwise
 from pathlib import Path
 
-import joblib
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -24,10 +23,6 @@ from omkl.fleet import Fleet
 from omkl.fleet.keep import Groups, Models, Records
 from omkl.fleet.mould import Mould, tape
 from omkl.lab import scaling
-from omkl.lab.data.sets import load
-from omkl.lab.entrants import Entrant
-from omkl.lab.reproduce.measure import measure
-from omkl.lab.reproduce.results import cells
 
 LABELS = ["calm", "gust", "storm"]
 SMALL = {"n_features": 8}
@@ -459,16 +454,3 @@ def test_the_measurement_runs_in_small():
     results = scaling.large(rows=4000, keys=50, size=2000)
     assert results["identical_to_separate_models"]
     assert results["keys"] == 50
-
-
-def test_a_sweep_takes_the_backend_that_joblib_was_told(tmp_path):
-    sweep = cells([load("diabetes")], [Entrant("sfg-mkl", "", {"stabiliser": "aware"})], runs=2, seed=0)
-    here, _ = measure(sweep, tmp_path_in(tmp_path, "here"), jobs=1)
-    with joblib.parallel_config(backend="loky"):
-        there, _ = measure(sweep, tmp_path_in(tmp_path, "there"), jobs=2)
-    assert [r["mse"] for r in here] == [r["mse"] for r in there]
-
-
-def tmp_path_in(folder, name):
-    (folder / name).mkdir()
-    return folder / name

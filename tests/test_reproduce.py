@@ -20,7 +20,7 @@ from streams import data_needed
 
 from omkl.lab.data.sets import PAPER
 from omkl.lab.entrants import EXPERIMENTS, MATCHING, NAMES, Entrant, Matching, algorithms_named, paper_entrants
-from omkl.lab.parallel import Journal
+from omkl.lab.parallel import Journal, Unit, spread
 from omkl.lab.reproduce import claims, job, tables
 from omkl.lab.reproduce.experiments import paper_figures, paper_tables, printed
 from omkl.lab.reproduce.measure import measure
@@ -115,8 +115,15 @@ def test_the_number_of_workers_changes_nothing(tmp_path: Path, jobs: int):
         assert one == other
 
 
-@pytest.mark.slow
-def test_processes_serve_as_well_as_threads(tmp_path: Path):
+def test_work_goes_to_threads_unless_joblib_was_told_otherwise():
+    here = os.getpid()
+    work = [Unit((str(k),), lambda: [{"process": os.getpid()}], {}) for k in range(4)]
+    assert {records[0]["process"] for _, records in spread(work, 2)} == {here}
+    with joblib.parallel_config(backend="loky"):
+        assert here not in {records[0]["process"] for _, records in spread(work, 2)}
+
+
+def test_processes_find_what_threads_find(tmp_path: Path):
     measured(tmp_path / "threads")
     with joblib.parallel_config(backend="loky"):
         measured(tmp_path / "processes")
