@@ -272,7 +272,7 @@ def rounds_until_divergence(online, X, y):
 
 
 @pytest.mark.parametrize("learner", ["raker", "omkl-gf", *GRAPHS])
-def test_engine_and_rounds_diverge_in_the_same_round(learner):
+def test_engine_and_rounds_diverge_within_a_round_of_each_other(learner):
     X, y = stream(2000, 2)
     chosen = small(stabiliser="none", learning_rate=3.0, horizon=2000)
     plain = rounds_until_divergence(Online.make(learner, chosen, 2, backend="rounds"), X, y)

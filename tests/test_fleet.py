@@ -404,9 +404,14 @@ def test_a_key_of_sfg_mkl_takes_at_most_40_kilobytes():
     fleet = Fleet(omkl.SFGMKLRegressor(), seed=0)
     fleet.learn_rows([1, 2], np.zeros((2, 8)), np.zeros(2))
     assert fleet.nbytes / len(fleet) <= 40_000
+
+
+def test_the_size_of_a_fleet_of_models_counts_the_arrays_of_each():
     fleet = fleet_of(LEARNERS["GraphMKLRegressor"])
-    fleet.learn_rows([1], np.zeros((1, 8)), np.zeros(1))
-    assert fleet.nbytes > 8 * 2 * 2 * 16 * 16
+    for keys in (1, 2):
+        fleet.learn_rows([keys], np.zeros((1, 8)), np.zeros(1))
+        arrays = [a for a in fleet[keys].core_.online.state if isinstance(a, np.ndarray)]
+        assert fleet.nbytes >= keys * sum(a.nbytes for a in arrays)
 
 
 def test_one_thread_may_ask_while_another_learns():
