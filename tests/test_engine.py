@@ -1,5 +1,7 @@
+import contextlib
 import math
 import os
+from types import SimpleNamespace
 from unittest.mock import patch
 
 import numpy as np
@@ -12,8 +14,8 @@ from omkl import engine
 from omkl.errors import DivergenceError
 from omkl.kernels import Gaussian
 from omkl.losses import LOSSES
-from omkl.online import Checkpoint, Online
-from omkl.rounds import omkr, raker
+from omkl.online import ROUNDS, Checkpoint, Online
+from omkl.rounds import omkr, raker, sfg_mkl
 from omkl.rounds.descent import STABILISERS, Descent
 from omkl.rounds.schedule import Schedule
 from omkl.rounds.sfg_mkl import COMMITS
@@ -216,9 +218,9 @@ def test_the_engines_kernel_is_the_kernel(family, isa):
     online = Online("omkr", problem, checkpoint=checkpoint, isa=isa)
     at = x + np.geomspace(1e-9, 50, 300)[:, None] * np.array([0.6, -0.8])
     want = kernel.value(at, x)[:, 0]
-    far = want < 1e-300
-    assert (online.predict_rows(at)[far] <= 1e-300).all()
-    off = np.abs(online.predict_rows(at)[~far] / want[~far] - 1)
+    said, far = online.predict_rows(at), want < 1e-300
+    assert ((said[far] >= 0) & (said[far] <= 1e-300)).all()
+    off = np.abs(said[~far] / want[~far] - 1)
     assert (off <= 1e-15 * (1 + np.abs(np.log(want[~far])))).all()  # the rounding of the exponent alone
 
 
@@ -262,7 +264,53 @@ def test_engine_and_rounds_agree_where_some_phases_are_beyond_the_polynomial(lea
     assert_lockstep(learner, chosen, 1, X, y)
 
 
+# Draws
+
+
+def node_drawn(p, r, isa):
+    """The node that the engine draws with this uniform from chances p / sum(p)."""
+    N = len(p)
+    problem = small(kernels=of_all_families(N), out_degree=1, exploration=0.0).problem("sfg-mkl", 1)
+    state = sfg_mkl.init(problem, np.zeros(1))._replace(log_u=np.log(p))
+    online = Online("sfg-mkl", problem, checkpoint=Checkpoint(state, np.random.PCG64(0).state, 0), isa=isa)
+    online._rng = SimpleNamespace(random=lambda n: np.full(n, r))
+    online.run(np.zeros((1, 1)), np.zeros(1), np.zeros(1))  # a row of no weight: the chances stay
+    return online.state.node
+
+
+@ISA
+@pytest.mark.parametrize("N", [2, 4, 8, 16])
+def test_a_uniform_on_the_edge_between_two_nodes_falls_on_the_later(N, isa):
+    assert [node_drawn(np.ones(N), k / N, isa) for k in range(N)] == list(range(N))
+
+
+@ISA
+def test_the_largest_uniform_falls_on_the_last_node_however_the_chances_are_rounded(isa):
+    r = np.nextafter(1.0, 0.0)
+    for N in range(1, 25):
+        assert node_drawn(np.random.default_rng(N).uniform(0.5, 1, N), r, isa) == N - 1
+
+
 # Divergence
+
+
+@ISA
+@pytest.mark.parametrize("learner", LEARNERS)
+@pytest.mark.parametrize(("size", "diverges"), [(0.9e100, False), (1.1e100, True)])
+def test_a_prediction_beyond_1e100_is_a_divergence_in_the_engine_too(learner, isa, size, diverges):
+    """theta on one cosine or alpha on one support point, at the sample itself: every kernel says `size`."""
+    problem = small(budget=8).problem(learner, 1)
+    rounds = ROUNDS[learner]
+    state = rounds.init(problem, np.zeros(rounds.draws(problem)))
+    if learner == "omkr":
+        state = state._replace(S=np.zeros((1, 1)), alpha=np.full((5, 1), size))
+    else:
+        theta = np.zeros_like(state.theta)
+        theta[:, 1, 0] = size * math.sqrt(theta.shape[2])
+        state = state._replace(theta=theta)
+    online = Online(learner, problem, checkpoint=Checkpoint(state, np.random.PCG64(0).state, 0), isa=isa)
+    with pytest.raises(DivergenceError) if diverges else contextlib.nullcontext():
+        online.run(np.zeros((1, 1)), np.zeros(1), np.zeros(1))
 
 
 def rounds_until_divergence(online, X, y):

@@ -136,6 +136,22 @@ def test_engine_and_rounds_agree_on_numbers_too_large_to_use(x, y):
     assert_a_round_agrees(problem, state, row, y)
 
 
+@pytest.mark.parametrize("size", [1e-120, 1e-160])
+def test_engine_and_rounds_agree_on_inputs_that_hardly_vary(size):
+    X, y = stream(16)
+    X = (X - 40) * size
+    online = omkl.Online.make("graph-mkl", small(), d=3, seed=1)
+    online.run(X[:15], y[:15])
+    assert_a_round_agrees(online.problem, online.state, X[15], y[15])
+
+
+@pytest.mark.parametrize("sure", [0.0, 1e-4, 0.05, 0.5])
+def test_engine_and_rounds_agree_however_sure_least_squares_may_become(sure):
+    problem, state, x, y = after(100, sure=sure)
+    assert_a_round_agrees(problem, state, x, y)
+    assert_a_round_agrees(problem, state._replace(R=1e-2 * state.R, R_lin=1e-3 * state.R_lin), x, y)
+
+
 @pytest.mark.parametrize("rows", [100, KEPT + 20])
 def test_engine_and_rounds_agree_on_a_column_that_comes_or_wakes_late(rows):
     X, y = stream(rows + 1)
