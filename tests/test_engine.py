@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from streams import FAMILIES, GRAPHS, LEARNERS, arrays_of, of_all_families, small, stream, weights_of
+from streams import DESCENDING, FAMILIES, GRAPHS, LEARNERS, arrays_of, of_all_families, small, stream, weights_of
 
 from omkl import engine
 from omkl.errors import DivergenceError
@@ -170,7 +170,7 @@ def test_engine_and_rounds_agree_on_every_single_round_at_full_rates(learner, da
     assert_lockstep(learner, *data.draw(situations(learner, {})), restart=True)
 
 
-@pytest.mark.parametrize("learner", ["raker", "omkl-gf", *GRAPHS])
+@pytest.mark.parametrize("learner", DESCENDING)
 @LOSS
 @HORIZON
 def test_engine_and_rounds_agree_on_every_single_round_of_a_nasty_stream(learner, loss, horizon):
@@ -179,6 +179,23 @@ def test_engine_and_rounds_agree_on_every_single_round_of_a_nasty_stream(learner
     weight = np.random.default_rng(6).choice([0.0, 1e-12, 1.0, 1e6, 1e12], size=100)
     chosen = small(loss=loss, horizon=horizon, learning_rate=1e3)
     assert_lockstep(learner, chosen, 2, X, y * (1e9 if loss == "squared" else 1), weight, restart=True)
+
+
+def test_engine_and_rounds_agree_on_a_logistic_step_of_any_length():
+    X, y = stream(20, 2, loss="logistic")
+    chosen = small(loss="logistic", learning_rate=1e80)
+    assert_lockstep("raker", chosen, 2, X, y, np.tile([1.0, 1e30], 10), restart=True)
+
+
+@ISA
+def test_a_sample_on_the_edge_of_the_hinge_moves_nothing(isa):
+    problem = small(n_features=4, loss="hinge", stabiliser="none", ridge=0.0).problem("raker", 1)
+    theta = np.zeros((5, 2, 4))
+    theta[:, 1, 0] = 2.0  # at 0 the cosines are 1 / sqrt(4): all say 1
+    checkpoint = Checkpoint(raker.State(theta, np.zeros(5), 0), np.random.PCG64(0).state, 0)
+    online = Online("raker", problem, checkpoint=checkpoint, isa=isa)
+    assert online.run(np.zeros((1, 1)), np.ones(1)) == 1
+    np.testing.assert_array_equal(online.state.theta, theta)
 
 
 # OMKR
@@ -319,7 +336,7 @@ def rounds_until_divergence(online, X, y):
     return online.t
 
 
-@pytest.mark.parametrize("learner", ["raker", "omkl-gf", *GRAPHS])
+@pytest.mark.parametrize("learner", DESCENDING)
 def test_engine_and_rounds_diverge_within_a_round_of_each_other(learner):
     X, y = stream(2000, 2)
     chosen = small(stabiliser="none", learning_rate=3.0, horizon=2000)
