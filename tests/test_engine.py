@@ -114,6 +114,26 @@ def test_engine_and_rounds_agree_on_who_leads(horizon, beta):
     assert_lockstep("sfg-mkl-r", chosen, 2, *stream(200, 2))
 
 
+@ISA
+@pytest.mark.parametrize("N", [3, 7, 23, 41])
+def test_where_all_nodes_are_alike_and_beta_is_one_nth_rounding_keeps_nobody_from_leading(N, isa):
+    problem = small(kernels=of_all_families(N), beta=1 / N).problem("sfg-mkl-r", 2)
+    online = Online("sfg-mkl-r", problem, 0, isa=isa)
+    for _ in range(50):  # rows of no weight: only the exploration changes
+        online.run(np.zeros((1, 2)), np.zeros(1), np.zeros(1))
+        np.testing.assert_array_equal(online.state.d, np.arange(N))
+
+
+@ISA
+@pytest.mark.parametrize("learner", ["omkl-gf", *GRAPHS])
+def test_exploration_is_never_more_than_certain_in_the_engine_too(learner, isa):
+    X, y = stream(40, 2)
+    problem = small().problem(learner, 2)._replace(schedule=Schedule(0.05, 5.0, anytime=True))
+    plain, compiled = Online(learner, problem, 0, backend="rounds"), Online(learner, problem, 0, isa=isa)
+    assert_close(plain.run(X, y), compiled.run(X, y), "prediction")
+    assert_close(plain.state.log_w, compiled.state.log_w, "log_w")
+
+
 @pytest.mark.parametrize("learner", ["rfomkr", "raker", "omkl-gf", *GRAPHS])
 @pytest.mark.parametrize("kernels", ["paper", of_all_families(11)], ids=["gaussian", "families"])
 def test_engine_and_rounds_agree_where_kernels_share_their_draw(learner, kernels):
