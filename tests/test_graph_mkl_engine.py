@@ -181,6 +181,14 @@ def challenged(rows):
     return problem, state, x, y
 
 
+@pytest.mark.parametrize(("fast", "rounds", "born"), [(50.0, 199, False), (50.0, 200, True), (15.0, 400, False)])
+def test_engine_and_rounds_agree_on_when_a_challenger_is_born(fast, rounds, born):
+    problem, state, x, y = after(300)
+    state = state._replace(trend=np.array([fast, 10.0, rounds]))
+    assert (graph_mkl.step(problem, state, x, y, np.zeros(2))[0].age[1] == 0) == born
+    assert_a_round_agrees(problem, state, x, y)
+
+
 @pytest.mark.parametrize("rows", [-1, 0, LISTEN - 1, LISTEN, 38])
 def test_engine_and_rounds_agree_throughout_a_trial(rows):
     assert_a_round_agrees(*challenged(rows))
