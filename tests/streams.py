@@ -1,13 +1,18 @@
-"""Small dictionaries, streams and learners that the tests share."""
+"""Small dictionaries, streams and learners that the tests share, and the folder of the large streams."""
 
+import os
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import pytest
 
 from omkl.kernels import Cauchy, Gaussian, Kernel, Laplacian, Matern
 from omkl.online import Online
-from omkl.settings import Settings
+from omkl.settings import GraphSettings, Settings
+
+DATA = os.environ.get("OMKL_DATA", "")
+data_needed = pytest.mark.skipif(not DATA, reason="OMKL_DATA must name the folder with airfoil.csv and its like")
 
 FAMILIES: dict[str, Callable[[float], Kernel]] = {
     "gaussian": Gaussian,
@@ -43,6 +48,34 @@ def stream(rows: int, d: int, seed: int = 0, loss: str = "squared") -> tuple[np.
     X = rng.uniform(-1, 1, (rows, d))
     y = np.sin(3 * X[:, 0]) + X[:, -1] ** 2 - 0.3 + 0.1 * rng.standard_normal(rows)
     return X, (y if loss == "squared" else np.where(y > 0, 1.0, -1.0))
+
+
+def in_raw_units(rows: int, d: int) -> tuple[np.ndarray, np.ndarray]:
+    """A smooth function of inputs around 100, as they come before anybody scaled them."""
+    X = np.random.default_rng(0).normal(size=(rows, d)) * 10 + 100
+    return X, np.sin(X[:, 0] / 10) * 50 + X[:, 1]
+
+
+def labels_of(rows: int, names: Any) -> np.ndarray:
+    """Labels that have nothing to do with the inputs."""
+    return np.array(list(names))[np.random.default_rng(1).integers(len(names), size=rows)]
+
+
+def graph_settings(**changes: Any) -> GraphSettings:
+    """As `small`, for GraphMKL: 3 kernels, 6 features, 4 of the experts evaluated after 60 rows."""
+    kernels = [Gaussian(0.2), Gaussian(1.0), Matern(2.0)]
+    given = {"kernels": kernels, "n_features": 6, "out_degree": 2, "warm_up": 60, "evaluate": 4}
+    return GraphSettings(**{**given, **changes})
+
+
+def raw_and_turning(rows: int, d: int = 3, seed: int = 0, change: int | None = None) -> tuple[np.ndarray, np.ndarray]:
+    """Raw units, and another law from row `change` on."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(rows, d)) * 5 + 40
+    y = 100 * np.sin(X[:, 0] / 3) + 3 * X[:, 1] + rng.normal(size=rows)
+    if change is not None:
+        y[change:] = 80 * np.cos(X[change:, 1] / 2) - 5 * X[change:, 2]
+    return X, y
 
 
 def arrays_of(state: Any) -> dict[str, np.ndarray]:

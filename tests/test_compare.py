@@ -12,9 +12,8 @@ from typing import Any
 import numpy as np
 import pytest
 from browser import assert_quiet, browser_needed, drawn_in, open_page
-from typer.testing import CliRunner
+from command import invoke
 
-from omkl.cli import app
 from omkl.cli.stream import LEARNERS
 from omkl.estimators.core import TargetCore
 from omkl.settings import LEARNERS as ALL
@@ -125,17 +124,17 @@ def test_rows_are_counted_to_the_last_one_asked_for(tmp_path: Path):
 
 def test_the_command_shows_a_table_json_and_a_page(tmp_path: Path):
     path, page = written(tmp_path / "data.csv", 300), tmp_path / "page.html"
-    shown = CliRunner().invoke(app, ["compare", str(path), "-t", "y", "--report", str(page)])
+    shown = invoke("compare", str(path), "-t", "y", "--report", str(page))
     assert shown.exit_code == 0, shown.output
     assert re.search(r"RMSE\s+MAE\s+to best\s+µs/row", shown.stdout)
     assert all(name in shown.stdout for name in (*LEARNERS, "running mean", "last value"))
     assert "From the best to the worst" in page.read_text(encoding="utf-8")
-    told = CliRunner().invoke(app, ["compare", str(path), "-t", "y", "--json", "--learners", "raker,omkl-gf"])
+    told = invoke("compare", str(path), "-t", "y", "--json", "--learners", "raker,omkl-gf")
     result = json.loads(told.stdout)
     assert result["rows"] == 300
     assert {line["name"] for line in result["ranking"]} == {"raker", "omkl-gf", "running mean", "last value"}
     assert told.stderr == ""
-    silent = CliRunner().invoke(app, ["compare", str(path), "-t", "y", "--quiet", "--learners", "raker"])
+    silent = invoke("compare", str(path), "-t", "y", "--quiet", "--learners", "raker")
     assert (silent.exit_code, silent.output) == (0, "")
 
 
@@ -148,7 +147,7 @@ def test_the_command_shows_a_table_json_and_a_page(tmp_path: Path):
     ],
 )
 def test_what_cannot_be_done_is_said_in_one_line(words: list[str], complaint: str, tmp_path: Path):
-    result = CliRunner().invoke(app, ["compare", str(written(tmp_path / "data.csv", 20)), "-t", "y", *words])
+    result = invoke("compare", str(written(tmp_path / "data.csv", 20)), "-t", "y", *words)
     assert result.exit_code == 2
     assert complaint in result.stderr
     assert "Traceback" not in result.output

@@ -13,15 +13,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
+from command import invoke
+from streams import DATA, data_needed
 
-from omkl.cli import app
 from omkl.lab.data import download, sets
 from omkl.lab.data.download import ARCHIVES, DownloadError, fetch
 from omkl.lab.data.sets import EMBEDDED, PAPER, SETS, MissingSetError, load, locate
 from omkl.lab.data.table import BadTableError, read_table
-
-DATA = os.environ.get("OMKL_DATA")
 
 
 @pytest.fixture
@@ -129,7 +127,7 @@ def test_a_stream_with_nothing_to_learn_is_refused(tmp_path: Path, text: str):
         load(str(table(tmp_path, text)))
 
 
-@pytest.mark.skipif(not DATA, reason="OMKL_DATA must name the folder with airfoil.csv and its like")
+@data_needed
 @pytest.mark.parametrize("name", SETS)
 def test_every_file_has_the_rows_and_features_that_the_list_says(name: str):
     if name not in EMBEDDED and locate(name) is None:
@@ -137,14 +135,23 @@ def test_every_file_has_the_rows_and_features_that_the_list_says(name: str):
     assert load(name).X.shape == (SETS[name].rows, SETS[name].features)
 
 
-def test_data_list_shows_every_set_and_where_it_is(shelves: tuple[Path, Path]):
+def test_data_list_shows_every_set_and_whether_it_is_at_hand(shelves: tuple[Path, Path]):
     own, _ = shelves
     (own / "airfoil.csv").write_text("a,target\n1,2\n3,4\n")
-    out = CliRunner().invoke(app, ["data", "list"]).output
-    assert all(name in out for name in SETS)
-    path = CliRunner().invoke(app, ["data", "path", "airfoil"])
+    lines = {line.split()[0]: line for line in invoke("data", "list").output.splitlines() if line.strip()}
+    assert set(SETS) <= set(lines)
+    assert "missing" not in lines["airfoil"]
+    assert "missing; omkl data fetch" in lines["naval"]
+    assert "missing; bring it yourself" in lines["twitter"]
+    assert "embedded" in lines["mixture"]
+
+
+def test_data_path_is_one_line_or_says_how_to_get_the_set(shelves: tuple[Path, Path]):
+    own, _ = shelves
+    (own / "airfoil.csv").write_text("a,target\n1,2\n3,4\n")
+    path = invoke("data", "path", "airfoil")
     assert path.output == f"{own / 'airfoil.csv'}\n"
-    missing = CliRunner().invoke(app, ["data", "path", "naval"])
+    missing = invoke("data", "path", "naval")
     assert (missing.exit_code, missing.stdout) == (2, "")
     assert missing.stderr.startswith("omkl: naval is not at hand: run omkl data fetch naval")
 
@@ -152,17 +159,17 @@ def test_data_list_shows_every_set_and_where_it_is(shelves: tuple[Path, Path]):
 # Fetching
 
 
-def zipped(**members: bytes) -> bytes:
+def zipped(members: dict[str, bytes]) -> bytes:
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as bundle:
         for name, content in members.items():
-            bundle.writestr(name.replace("__slash__", "/").replace("__dot__", "."), content)
+            bundle.writestr(name, content)
     return buffer.getvalue()
 
 
 def airfoil_archive(rows: int = 1503, cell: str = "3") -> bytes:
     lines = [f"1\t2\t{cell}\t4\t5\t{k}" for k in range(rows)]
-    return zipped(airfoil_self_noise__dot__dat="\n".join(lines).encode())
+    return zipped({"airfoil_self_noise.dat": "\n".join(lines).encode()})
 
 
 class Server(http.server.ThreadingHTTPServer):
@@ -254,11 +261,11 @@ def test_a_server_in_trouble_is_asked_again(server: Server):
     ("content", "said"),
     [
         (b"<html>moved</html>", "not a zip archive"),
-        (zipped(other__dot__txt=b"1"), "no airfoil_self_noise.dat in it, but other.txt"),
+        (zipped({"other.txt": b"1"}), "no airfoil_self_noise.dat in it, but other.txt"),
         (airfoil_archive(rows=1502), "1502 rows in airfoil_self_noise.dat, wanted 1503"),
         (airfoil_archive(cell="3\t3"), "7 columns in row 1, wanted 6"),
         (airfoil_archive(cell="red"), "'red' in row 1, wanted a number"),
-        (zipped(airfoil_self_noise__dot__dat=b"\xff\xfe"), "is not what it was"),
+        (zipped({"airfoil_self_noise.dat": b"\xff\xfe"}), "is not what it was"),
         (airfoil_archive()[:-30], "not a zip archive"),
     ],
 )
@@ -283,7 +290,7 @@ def test_what_is_too_large_is_not_taken_in(
 
 
 def test_an_archive_that_swells_is_not_unpacked(server: Server, monkeypatch: pytest.MonkeyPatch):
-    bomb = zipped(airfoil_self_noise__dot__dat=bytes(100_000))
+    bomb = zipped({"airfoil_self_noise.dat": bytes(100_000)})
     monkeypatch.setattr(download, "LIMIT", 10_000)
     server.answer = give(bomb)
     with pytest.raises(DownloadError, match="is larger than 10000 bytes"):
@@ -293,7 +300,7 @@ def test_an_archive_that_swells_is_not_unpacked(server: Server, monkeypatch: pyt
 def test_no_server_at_all_is_one_line(shelves: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(download, "UCI", "http://127.0.0.1:1")
     monkeypatch.setattr(download, "PAUSE", 0.0)
-    result = CliRunner().invoke(app, ["data", "fetch", "airfoil"])
+    result = invoke("data", "fetch", "airfoil")
     assert result.exit_code == 2
     assert re.fullmatch(r"omkl: http://127\.0\.0\.1:1/291.*is there a network\?\n", result.stderr)
 
@@ -307,7 +314,7 @@ def test_data_fetch_goes_on_after_a_failure_and_says_so_at_the_end(server: Serve
     server.answer = lambda handler: (
         give(airfoil_archive()) if "/291/" in handler.path else give(b"", code=404)
     )(handler)  # fmt: skip
-    result = CliRunner().invoke(app, ["data", "fetch", "naval", "airfoil"])
+    result = invoke("data", "fetch", "naval", "airfoil")
     assert result.exit_code == 2
     assert "404" in result.stderr
     assert result.stdout.strip() == str(shelves[1] / "airfoil.csv")
@@ -373,23 +380,17 @@ def test_bias_leaves_out_station_date_and_the_lines_of_extremes():
     assert rows == [["28.7", "37.6", "5992", "21.2"], ["NaN", "37.6", "5869", "22.5"]]
 
 
-@pytest.mark.skipif(not DATA, reason="OMKL_DATA must name the folder with airfoil.csv and its like")
-@pytest.mark.parametrize(("name", "arrange"), [("airfoil", None), ("naval", True)])
-def test_a_fetched_set_gives_the_same_numbers_as_the_file_at_hand(
-    name: str, arrange: object, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, server: Server
-):
+@data_needed
+@pytest.mark.parametrize(("name", "target_first"), [("airfoil", False), ("naval", True)])
+def test_a_fetched_set_gives_the_same_numbers_as_the_file_at_hand(name: str, target_first: bool, server: Server):
     """The original is rebuilt from our file, served, fetched, and must come back the same."""
-    mine = read_table(Path(str(DATA)) / f"{name}.csv")
-    columns = (mine.y, mine.X, np.ones((len(mine.y), 2))) if arrange else (mine.X, mine.y)
+    mine = read_table(Path(DATA) / f"{name}.csv")
+    columns = (mine.y, mine.X, np.ones((len(mine.y), 2))) if target_first else (mine.X, mine.y)
     whole = np.column_stack(columns)
     text = io.BytesIO()
     np.savetxt(text, whole, fmt="%.17g")
     member = ARCHIVES[name].member
-    bundle = io.BytesIO()
-    with zipfile.ZipFile(bundle, "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr("__MACOSX/" + member, b"junk")
-        archive.writestr("some folder/" + member, text.getvalue())
-    server.answer = give(bundle.getvalue())
+    server.answer = give(zipped({f"__MACOSX/{member}": b"junk", f"some folder/{member}": text.getvalue()}))
     again = read_table(fetch(name))
     assert again.columns == mine.columns
     np.testing.assert_array_equal(again.X, mine.X)

@@ -15,9 +15,12 @@ import pytest
 import omkl
 from omkl.lab import markdown, pictures, readme
 from omkl.lab.peers.page import by_course, read
+from omkl.stream import cells, columns, records
+from omkl.stream.run import Options
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted(path.relative_to(ROOT / "docs").as_posix() for path in (ROOT / "docs").rglob("*.md"))
+RUN = ROOT / "docs" / "run.md"
 FROM_ROOT = {"changelog.md", "contributing.md", "security.md", "command_line.md"}  # which docs/hooks.py brings in
 
 
@@ -58,6 +61,42 @@ def test_examples_in_the_pages_run(path: Path):
     test = doctest.DocTestParser().get_doctest(text, {}, path.name, path.name, 0)
     failed, _ = doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE).run(test)
     assert not failed
+
+
+def dialogue() -> list[tuple[str, str]]:
+    """The commands on the page, and what it says they print."""
+    found: list[tuple[str, str]] = []
+    for block in re.findall(r"```console\n(.*?)```", RUN.read_text(), re.DOTALL):
+        for line in block.splitlines():
+            if line.startswith("$ "):
+                found.append((line[2:], ""))
+            else:
+                command, printed = found[-1]
+                goes_on = line.startswith("> ")
+                found[-1] = (f"{command}\n{line[2:]}", printed) if goes_on else (command, f"{printed}{line}\n")
+    return found
+
+
+def test_what_the_page_about_runs_shows_is_what_happens(tmp_path: Path):
+    steps = dialogue()
+    assert len(steps) > 15
+    script = "\n".join(f"{{\n{command}\n}} > {k}.txt 2>&1" for k, (command, _) in enumerate(steps))
+    env = os.environ | {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+    subprocess.run(["bash", "-c", script], cwd=tmp_path, env=env, timeout=600)
+    for k, (command, printed) in enumerate(steps):
+        happened = "".join(f"{line.rstrip()}\n" for line in (tmp_path / f"{k}.txt").read_text().splitlines())
+        assert happened == printed, command
+
+
+def test_the_limits_on_the_page_about_runs_are_the_limits():
+    text = " ".join(RUN.read_text().split())
+    for limit in (
+        f"at most {columns.MOST_CATEGORIES};", f"at most {columns.MOST_FEATURES} features",
+        f"beyond {columns.LARGEST:.0e}".replace("+", ""), f"have {records.LONGEST_RECORD >> 20} MiB",
+        f"({cells.SNIFF} at most)", f"({Options().every} unless given). Killed",
+        f"({Options().pending} unless given)",
+    ):  # fmt: skip
+        assert limit in text
 
 
 # Pictures

@@ -1,19 +1,21 @@
+import contextlib
 import math
 import os
+from types import SimpleNamespace
 from unittest.mock import patch
 
 import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from streams import FAMILIES, GRAPHS, LEARNERS, arrays_of, of_all_families, small, stream, weights_of
+from streams import DESCENDING, FAMILIES, GRAPHS, LEARNERS, arrays_of, of_all_families, small, stream, weights_of
 
 from omkl import engine
 from omkl.errors import DivergenceError
 from omkl.kernels import Gaussian
 from omkl.losses import LOSSES
-from omkl.online import Checkpoint, Online
-from omkl.rounds import omkr, raker
+from omkl.online import ROUNDS, Checkpoint, Online
+from omkl.rounds import omkr, raker, sfg_mkl
 from omkl.rounds.descent import STABILISERS, Descent
 from omkl.rounds.schedule import Schedule
 from omkl.rounds.sfg_mkl import COMMITS
@@ -112,6 +114,26 @@ def test_engine_and_rounds_agree_on_who_leads(horizon, beta):
     assert_lockstep("sfg-mkl-r", chosen, 2, *stream(200, 2))
 
 
+@ISA
+@pytest.mark.parametrize("N", [3, 7, 23, 41])
+def test_where_all_nodes_are_alike_and_beta_is_one_nth_rounding_keeps_nobody_from_leading(N, isa):
+    problem = small(kernels=of_all_families(N), beta=1 / N).problem("sfg-mkl-r", 2)
+    online = Online("sfg-mkl-r", problem, 0, isa=isa)
+    for _ in range(50):  # rows of no weight: only the exploration changes
+        online.run(np.zeros((1, 2)), np.zeros(1), np.zeros(1))
+        np.testing.assert_array_equal(online.state.d, np.arange(N))
+
+
+@ISA
+@pytest.mark.parametrize("learner", ["omkl-gf", *GRAPHS])
+def test_exploration_is_never_more_than_certain_in_the_engine_too(learner, isa):
+    X, y = stream(40, 2)
+    problem = small().problem(learner, 2)._replace(schedule=Schedule(0.05, 5.0, anytime=True))
+    plain, compiled = Online(learner, problem, 0, backend="rounds"), Online(learner, problem, 0, isa=isa)
+    assert_close(plain.run(X, y), compiled.run(X, y), "prediction")
+    assert_close(plain.state.log_w, compiled.state.log_w, "log_w")
+
+
 @pytest.mark.parametrize("learner", ["rfomkr", "raker", "omkl-gf", *GRAPHS])
 @pytest.mark.parametrize("kernels", ["paper", of_all_families(11)], ids=["gaussian", "families"])
 def test_engine_and_rounds_agree_where_kernels_share_their_draw(learner, kernels):
@@ -168,7 +190,7 @@ def test_engine_and_rounds_agree_on_every_single_round_at_full_rates(learner, da
     assert_lockstep(learner, *data.draw(situations(learner, {})), restart=True)
 
 
-@pytest.mark.parametrize("learner", ["raker", "omkl-gf", *GRAPHS])
+@pytest.mark.parametrize("learner", DESCENDING)
 @LOSS
 @HORIZON
 def test_engine_and_rounds_agree_on_every_single_round_of_a_nasty_stream(learner, loss, horizon):
@@ -177,6 +199,23 @@ def test_engine_and_rounds_agree_on_every_single_round_of_a_nasty_stream(learner
     weight = np.random.default_rng(6).choice([0.0, 1e-12, 1.0, 1e6, 1e12], size=100)
     chosen = small(loss=loss, horizon=horizon, learning_rate=1e3)
     assert_lockstep(learner, chosen, 2, X, y * (1e9 if loss == "squared" else 1), weight, restart=True)
+
+
+def test_engine_and_rounds_agree_on_a_logistic_step_of_any_length():
+    X, y = stream(20, 2, loss="logistic")
+    chosen = small(loss="logistic", learning_rate=1e80, ridge=0.0)
+    assert_lockstep("raker", chosen, 2, X, y, np.tile([1.0, 1e30], 10), restart=True)
+
+
+@ISA
+def test_a_sample_on_the_edge_of_the_hinge_moves_nothing(isa):
+    problem = small(n_features=4, loss="hinge", stabiliser="none", ridge=0.0).problem("raker", 1)
+    theta = np.zeros((5, 2, 4))
+    theta[:, 1, 0] = 2.0  # at 0 the cosines are 1 / sqrt(4): all say 1
+    checkpoint = Checkpoint(raker.State(theta, np.zeros(5), 0), np.random.PCG64(0).state, 0)
+    online = Online("raker", problem, checkpoint=checkpoint, isa=isa)
+    assert online.run(np.zeros((1, 1)), np.ones(1)) == 1
+    np.testing.assert_array_equal(online.state.theta, theta)
 
 
 # OMKR
@@ -214,11 +253,12 @@ def test_the_engines_kernel_is_the_kernel(family, isa):
     problem = omkr.Problem((kernel,), 2, Schedule(0.1, 0.1))
     checkpoint = Checkpoint(state, np.random.PCG64(0).state, 0)
     online = Online("omkr", problem, checkpoint=checkpoint, isa=isa)
-    at = x + np.geomspace(1e-9, 50, 300)[:, None] * np.array([0.6, -0.8])
+    steps = np.append(np.geomspace(1e-9, 50, 300), np.linspace(25, 28, 200))  # where a Gaussian becomes subnormal
+    at = x + steps[:, None] * np.array([0.6, -0.8])
     want = kernel.value(at, x)[:, 0]
-    far = want < 1e-300
-    assert (online.predict_rows(at)[far] <= 1e-300).all()
-    off = np.abs(online.predict_rows(at)[~far] / want[~far] - 1)
+    said, far = online.predict_rows(at), want < 1e-300
+    assert ((said[far] >= 0) & (said[far] <= 1e-300)).all()
+    off = np.abs(said[~far] / want[~far] - 1)
     assert (off <= 1e-15 * (1 + np.abs(np.log(want[~far])))).all()  # the rounding of the exponent alone
 
 
@@ -262,7 +302,53 @@ def test_engine_and_rounds_agree_where_some_phases_are_beyond_the_polynomial(lea
     assert_lockstep(learner, chosen, 1, X, y)
 
 
+# Draws
+
+
+def node_drawn(p, r, isa):
+    """The node that the engine draws with this uniform from chances p / sum(p)."""
+    N = len(p)
+    problem = small(kernels=of_all_families(N), out_degree=1, exploration=0.0).problem("sfg-mkl", 1)
+    state = sfg_mkl.init(problem, np.zeros(1))._replace(log_u=np.log(p))
+    online = Online("sfg-mkl", problem, checkpoint=Checkpoint(state, np.random.PCG64(0).state, 0), isa=isa)
+    online._rng = SimpleNamespace(random=lambda n: np.full(n, r))
+    online.run(np.zeros((1, 1)), np.zeros(1), np.zeros(1))  # a row of no weight: the chances stay
+    return online.state.node
+
+
+@ISA
+@pytest.mark.parametrize("N", [2, 4, 8, 16])
+def test_a_uniform_on_the_edge_between_two_nodes_falls_on_the_later(N, isa):
+    assert [node_drawn(np.ones(N), k / N, isa) for k in range(N)] == list(range(N))
+
+
+@ISA
+def test_the_largest_uniform_falls_on_the_last_node_however_the_chances_are_rounded(isa):
+    r = np.nextafter(1.0, 0.0)
+    for N in range(1, 25):
+        assert node_drawn(np.random.default_rng(N).uniform(0.5, 1, N), r, isa) == N - 1
+
+
 # Divergence
+
+
+@ISA
+@pytest.mark.parametrize("learner", LEARNERS)
+@pytest.mark.parametrize(("size", "diverges"), [(0.9e100, False), (1.1e100, True)])
+def test_a_prediction_beyond_1e100_is_a_divergence_in_the_engine_too(learner, isa, size, diverges):
+    """theta on one cosine or alpha on one support point, at the sample itself: every kernel says `size`."""
+    problem = small(budget=8).problem(learner, 1)
+    rounds = ROUNDS[learner]
+    state = rounds.init(problem, np.zeros(rounds.draws(problem)))
+    if learner == "omkr":
+        state = state._replace(S=np.zeros((1, 1)), alpha=np.full((5, 1), size))
+    else:
+        theta = np.zeros_like(state.theta)
+        theta[:, 1, 0] = size * math.sqrt(theta.shape[2])
+        state = state._replace(theta=theta)
+    online = Online(learner, problem, checkpoint=Checkpoint(state, np.random.PCG64(0).state, 0), isa=isa)
+    with pytest.raises(DivergenceError) if diverges else contextlib.nullcontext():
+        online.run(np.zeros((1, 1)), np.zeros(1), np.zeros(1))
 
 
 def rounds_until_divergence(online, X, y):
@@ -271,8 +357,8 @@ def rounds_until_divergence(online, X, y):
     return online.t
 
 
-@pytest.mark.parametrize("learner", ["raker", "omkl-gf", *GRAPHS])
-def test_engine_and_rounds_diverge_in_the_same_round(learner):
+@pytest.mark.parametrize("learner", DESCENDING)
+def test_engine_and_rounds_diverge_within_a_round_of_each_other(learner):
     X, y = stream(2000, 2)
     chosen = small(stabiliser="none", learning_rate=3.0, horizon=2000)
     plain = rounds_until_divergence(Online.make(learner, chosen, 2, backend="rounds"), X, y)

@@ -1,9 +1,11 @@
-"""Every printed equation that the code computes stands on a line that ends in its number."""
+"""Every printed equation that the code computes stands on a line that ends in its number; the page that lists them."""
 
 import re
 from pathlib import Path
 
 import pytest
+
+from omkl.lab import equations
 
 SOURCE = Path(__file__).parent.parent / "src" / "omkl"
 WHERE = {
@@ -74,3 +76,18 @@ def test_no_tag_stands_before_the_end_of_its_line():
 
 def test_no_tag_names_an_equation_that_is_not_in_the_list():
     assert tags("(?:#|//)", *PLACES) == set(WHERE)
+
+
+# The generated page
+
+
+def test_the_page_of_equations_is_made_from_the_source():
+    page = (equations.ROOT / "docs" / "equations.md").read_text(encoding="utf-8")
+    assert page == equations.page(), "run make equations"
+
+
+def test_every_equation_is_computed_in_both_texts_or_before_or_after_the_rounds():
+    python, cpp = equations.tagged(equations.PYTHON), equations.tagged(equations.CPP)
+    assert set(python) == set(equations.EQUATIONS)
+    before, after = {"3", "7", "11"}, {"19", "20", "21", "26"}
+    assert set(cpp) == set(equations.EQUATIONS) - before - after

@@ -1,72 +1,18 @@
-"""GraphMKL: rounds against engine, laws of its parts, and what it promises its users."""
+"""GraphMKL: laws of its parts, and what it promises its users."""
 
 from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from streams import graph_settings as small
+from streams import raw_and_turning as stream
 
 import omkl
 import omkl.river
-from omkl import engine
 from omkl.estimators.graph_core import GraphTargetCore
 from omkl.rounds import graph_mkl
-from omkl.rounds.graph_mkl import KEPT, LEVELS, WINDOW
-
-
-def small(**changes):
-    given = {"kernels": [omkl.Gaussian(0.2), omkl.Gaussian(1.0), omkl.Matern(2.0)], "n_features": 6, "out_degree": 2}
-    return omkl.GraphSettings(**{**given, "warm_up": 60, "evaluate": 4, **changes})
-
-
-def stream(rows, d=3, seed=0, change=None):
-    rng = np.random.default_rng(seed)
-    X = rng.normal(size=(rows, d)) * 5 + 40
-    y = 100 * np.sin(X[:, 0] / 3) + 3 * X[:, 1] + rng.normal(size=rows)
-    if change is not None:
-        y[change:] = 80 * np.cos(X[change:, 1] / 2) - 5 * X[change:, 2]
-    return X, y
-
-
-@pytest.mark.parametrize("isa", engine.supported())
-@pytest.mark.parametrize("task", ["regression", "classification"])
-def test_engine_and_rounds_agree_over_a_stream_with_a_change(task, isa):
-    X, y = stream(900, change=500)
-    if task == "classification":
-        y = np.digitize(y, [50, 150]).astype(float)
-    s = small(task=task, outputs=1 if task == "regression" else 3)
-    fast = omkl.Online.make("graph-mkl", s, d=3, seed=1, isa=isa)
-    slow = omkl.Online.make("graph-mkl", s, d=3, seed=1, backend="rounds")
-    a, b = fast.run(X, y), slow.run(X, y)
-    np.testing.assert_allclose(a, b, rtol=1e-10, atol=1e-11 * np.abs(b).max())
-    assert fast.evaluations == slow.evaluations
-    one, other = fast.state, slow.state
-    for name in ("rank", "explorer", "age", "heard"):
-        np.testing.assert_array_equal(getattr(one, name), getattr(other, name), err_msg=name)
-    assert one.incumbent == other.incumbent
-
-
-@settings(max_examples=25)
-@given(st.integers(1, 4), st.integers(1, 20), st.integers(1, 4), st.integers(1, 3), st.data())
-def test_one_round_from_a_shared_state_agrees(N, D, d, K, data):
-    rng = np.random.default_rng(data.draw(st.integers(0, 2**32 - 1)))
-    task = "regression" if K == 1 else "classification"
-    s = omkl.GraphSettings(
-        kernels=[omkl.Gaussian(float(scale)) for scale in np.geomspace(0.1, 10, N)], n_features=D, out_degree=1,
-        warm_up=20, evaluate=2, task=task, outputs=K,
-    )  # fmt: skip
-    rows = data.draw(st.integers(1, 40))
-    X = rng.normal(size=(rows + 1, d)) * 10 ** rng.uniform(-3, 3, d)
-    y = rng.normal(size=rows + 1) if K == 1 else rng.integers(K, size=rows + 1).astype(float)
-    weight = rng.exponential(size=rows + 1)
-    slow = omkl.Online.make("graph-mkl", s, d=d, seed=2, backend="rounds")
-    slow.run(X[:rows], y[:rows], weight[:rows])
-    fast = omkl.Online("graph-mkl", slow.problem, checkpoint=slow.checkpoint())
-    a, b = fast.run(X[rows:], y[rows:], weight[rows:]), slow.run(X[rows:], y[rows:], weight[rows:])
-    np.testing.assert_allclose(a, b, rtol=1e-10, atol=1e-10 * max(1, np.abs(b).max()))
-    for name, array in slow.state._asdict().items():
-        np.testing.assert_allclose(getattr(fast.state, name), array, rtol=1e-7, atol=1e-9, err_msg=name)
 
 
 def test_the_triangular_root_is_that_of_the_least_squares_solution():
@@ -401,13 +347,6 @@ def test_river_and_scikit_learn_say_the_same():
     dist = river.predict_one(row, with_dist=True)
     mean, std = sklearn.predict(X[-1:], return_std=True)
     assert (dist.mu, dist.sigma) == pytest.approx((mean[0], std[0]))
-
-
-def test_memory_and_levels_are_what_the_rounds_say():
-    state = omkl.Online.make("graph-mkl", omkl.GraphSettings(), d=2, seed=0).state
-    assert state.window.shape == (2, 2, WINDOW)
-    assert state.rows.shape == (2, KEPT, 2)
-    assert state.reach.shape == LEVELS.shape
 
 
 def test_least_squares_that_lose_features_are_as_if_they_had_never_had_them():

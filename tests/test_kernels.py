@@ -6,20 +6,25 @@ import numpy as np
 import pytest
 from scipy.integrate import quad
 from scipy.special import erfc, gammaln, logsumexp
-from streams import FAMILIES
+from streams import FAMILIES, LEARNERS, small, stream
 
 from omkl.graph import by_similarity
 from omkl.kernels import (
+    LOG_2PI,
     Cauchy,
     Gaussian,
+    Kernel,
     Laplacian,
     Matern,
     dictionary,
     log_grid,
+    log_integral,
     log_overlap,
     log_overlaps,
     mixture,
+    squared_distances,
 )
+from omkl.online import Online
 
 FAMILY = pytest.mark.parametrize("family", FAMILIES.values(), ids=FAMILIES.keys())
 PAIRS = list(itertools.combinations_with_replacement(FAMILIES, 2))
@@ -281,3 +286,49 @@ def test_what_is_no_dictionary_is_refused(spec, message):
 def test_what_is_no_grid_is_refused(low, high, count):
     with pytest.raises(ValueError, match=r"0 < low <= high and count >= 1"):
         log_grid(Gaussian, low, high, count)
+
+
+# A user's own kernel
+
+
+class RationalQuadratic(Kernel):
+    """(1 + r^2 / (2 a l^2))^-a: Gaussians whose precision is Gamma(a, a) / l^2."""
+
+    shape = "radial"
+    a = 4.0
+
+    def value(self, X, Y):
+        return (1 + squared_distances(X, Y) / (2 * self.a * self.length_scale**2)) ** -self.a
+
+    def coordinate(self, rng, size):
+        return rng.standard_normal(size) / self.length_scale
+
+    def mixing(self, rng, size):
+        return np.sqrt(rng.gamma(self.a, 1 / self.a, size))
+
+    def log_mixing(self, s):
+        log_density = self.a * math.log(self.a) - gammaln(self.a) + self.a * (s - np.exp(s))
+        return log_density, self.length_scale**2 * np.exp(-s)
+
+    def log_against_gaussian(self, variance, d):
+        def log_integrand(s, other):
+            log_density, own = self.log_mixing(s)
+            return log_density + d / 2 * (LOG_2PI - np.log(1 / own + 1 / other))
+
+        return np.array([log_integral(lambda s, b=b: log_integrand(s, b)) for b in np.atleast_1d(variance)])
+
+
+@pytest.mark.parametrize("learner", LEARNERS)
+def test_a_users_own_kernel_works_in_every_learner(learner):
+    X, Y = stream(500, 2)
+    kernels = [RationalQuadratic(0.3), RationalQuadratic(1.0), Gaussian(1.0), Laplacian(1.0)]
+    online = Online.make(learner, small(kernels=kernels, n_features=40, ridge=0.0), 2)
+    assert online.backend == ("rounds" if learner == "omkr" else "engine")
+    errors = (online.run(X, Y) - Y) ** 2
+    assert errors[-100:].mean() < 0.2 * Y[-100:].var()
+
+
+def test_a_users_own_kernel_is_drawn_by_its_own_law():
+    kernel, rho = RationalQuadratic(0.8), np.array([0.5, -0.3])
+    psi = kernel.spectral(np.random.default_rng(0), 200_000, 2)
+    assert np.cos(psi @ rho).mean() == pytest.approx(at(kernel, rho)[0], abs=0.006)

@@ -1,4 +1,4 @@
-"""The laboratory: streams, prequential runs, tables, the generated page and the examples in the README."""
+"""The laboratory: streams, prequential runs, tables, progress and files."""
 
 import io
 import json
@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from omkl.lab import demo, equations, patience
+from omkl.lab import demo, patience
 from omkl.lab.entrants import DEFAULTS, NAMES, Entrant, default_entrants, paper_entrants
 from omkl.lab.files import write_json
 from omkl.lab.prequential import CHUNK, Features, grid, run_once, running_mean_mse, snapshots
@@ -22,7 +22,6 @@ from omkl.lab.streams import Stream, diabetes, mixture
 from omkl.online import Online
 from omkl.settings import LEARNERS, Settings
 
-ROOT = equations.ROOT
 DIVERGING = Entrant("raker", "far too fast", {"learning_rate": 50.0})
 
 
@@ -153,10 +152,14 @@ def test_the_bar_appears_on_a_terminal_and_only_after_a_while(
     assert ("running" in out.getvalue()) is bar
 
 
-def test_the_bar_takes_a_size_that_shows_only_later():
-    with patience.Patience(None, Console(file=io.StringIO(), force_terminal=True), "fetching") as waiting:
+def test_the_bar_takes_a_size_that_shows_only_later(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(patience, "WAIT", 0.0)
+    out = io.StringIO()
+    with patience.Patience(None, Console(file=out, force_terminal=True), "fetching") as waiting:
         waiting.at(10, None)
+        assert "%" not in out.getvalue()
         waiting.at(20, 40)
+    assert " 50%" in out.getvalue()
 
 
 def test_results_are_written_whole_or_not_at_all(tmp_path: Path):
@@ -178,18 +181,3 @@ def test_a_pipe_stays_a_pipe(tmp_path: Path):
     reader.join()
     assert path.is_fifo()
     assert json.loads(read[0]) == {"a": 1}
-
-
-# The generated page
-
-
-def test_equations_page_is_up_to_date():
-    page = (ROOT / "docs" / "equations.md").read_text(encoding="utf-8")
-    assert page == equations.page(), "run make equations"
-
-
-def test_every_equation_is_computed_in_both_texts_or_before_or_after_the_rounds():
-    python, cpp = equations.tagged(equations.PYTHON), equations.tagged(equations.CPP)
-    assert set(python) == set(equations.EQUATIONS)
-    before, after = {"3", "7", "11"}, {"19", "20", "21", "26"}
-    assert set(cpp) == set(equations.EQUATIONS) - before - after

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.special import gammaln
 from streams import (
     DESCENDING,
     GRAPHS,
@@ -23,7 +22,6 @@ from streams import (
 )
 
 from omkl.errors import BudgetWarning, DivergenceError
-from omkl.kernels import LOG_2PI, Gaussian, Kernel, Laplacian, log_integral, squared_distances
 from omkl.losses import LOSSES
 from omkl.online import Online
 
@@ -507,49 +505,3 @@ def test_learners_in_many_threads_do_not_meet():
     for one, other in zip(alone, together, strict=True):
         one.run(*LONG)
         assert_same_learner(one, other)
-
-
-# A user's own kernel
-
-
-class RationalQuadratic(Kernel):
-    """(1 + r^2 / (2 a l^2))^-a: Gaussians whose precision is Gamma(a, a) / l^2."""
-
-    shape = "radial"
-    a = 4.0
-
-    def value(self, X, Y):
-        return (1 + squared_distances(X, Y) / (2 * self.a * self.length_scale**2)) ** -self.a
-
-    def coordinate(self, rng, size):
-        return rng.standard_normal(size) / self.length_scale
-
-    def mixing(self, rng, size):
-        return np.sqrt(rng.gamma(self.a, 1 / self.a, size))
-
-    def log_mixing(self, s):
-        log_density = self.a * math.log(self.a) - gammaln(self.a) + self.a * (s - np.exp(s))
-        return log_density, self.length_scale**2 * np.exp(-s)
-
-    def log_against_gaussian(self, variance, d):
-        def log_integrand(s, other):
-            log_density, own = self.log_mixing(s)
-            return log_density + d / 2 * (LOG_2PI - np.log(1 / own + 1 / other))
-
-        return np.array([log_integral(lambda s, b=b: log_integrand(s, b)) for b in np.atleast_1d(variance)])
-
-
-@LEARNER
-def test_a_users_own_kernel_works_in_every_learner(learner):
-    X, Y = stream(500, 2)
-    kernels = [RationalQuadratic(0.3), RationalQuadratic(1.0), Gaussian(1.0), Laplacian(1.0)]
-    online = Online.make(learner, small(kernels=kernels, n_features=40, ridge=0.0), 2)
-    assert online.backend == ("rounds" if learner == "omkr" else "engine")
-    errors = (online.run(X, Y) - Y) ** 2
-    assert errors[-100:].mean() < 0.2 * Y[-100:].var()
-
-
-def test_a_users_own_kernel_is_drawn_by_its_own_law():
-    kernel, rho = RationalQuadratic(0.8), np.array([0.5, -0.3])
-    psi = kernel.spectral(np.random.default_rng(0), 200_000, 2)
-    assert np.cos(psi @ rho).mean() == pytest.approx(kernel.value(rho[None], np.zeros((1, 2)))[0, 0], abs=0.006)

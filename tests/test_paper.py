@@ -1,18 +1,17 @@
 """The numbers that the paper prints, under its protocol: MSE x 1e-3, mean of 20 feature sets."""
 
-import os
 from functools import cache
 from pathlib import Path
 
 import numpy as np
 import pytest
+from streams import DATA, data_needed
 
 from omkl.errors import DivergenceError
 from omkl.online import Online
 from omkl.settings import Settings
 
-DATA = os.environ.get("OMKL_DATA")
-pytestmark = pytest.mark.skipif(not DATA, reason="OMKL_DATA must name the folder with airfoil.csv and its like")
+pytestmark = data_needed
 
 PAPER = {  # tables 1 to 4
     "airfoil": {"omkr": 28.32, "raker": 22.85, "omkl-gf": 30.41, "sfg-mkl": 12.83, "sfg-mkl-r": 12.81},

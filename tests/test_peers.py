@@ -66,11 +66,15 @@ def test_the_switch_changes_in_the_middle_and_nowhere_else():
     assert gap[1000:].mean() > 0.5
 
 
-def test_friedman_streams_are_those_of_river():
+def test_a_friedman_stream_is_his_function_until_its_first_change():
     pytest.importorskip("river")
-    there = changing("friedman-lea", 40)
-    assert there.X.shape == (40, 10)
-    assert there.changes == (10, 20, 30)
+    there = changing("friedman-lea", 4000)
+    assert there.X.shape == (4000, 10)
+    assert there.changes == (1000, 2000, 3000)
+    a, b, c, d, e, *_ = there.X.T
+    gap = np.abs(there.y - (10 * np.sin(np.pi * a * b) + 20 * (c - 0.5) ** 2 + 10 * d + 5 * e))
+    assert gap[:1000].max() < 5  # noise of deviation 1
+    assert gap[3000:].max() > 10
 
 
 def test_a_set_is_cut_for_everybody_alike():

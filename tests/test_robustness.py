@@ -71,18 +71,16 @@ STREAMS = [
 
 @pytest.mark.parametrize("make", STREAMS, ids=lambda f: f.__name__)
 @pytest.mark.parametrize("kind", REGRESSORS, ids=lambda c: c.__name__)
-def test_regressor_stays_finite_and_near_the_targets_on(kind, make):
+def test_a_regressor_stays_finite_and_near_the_targets_on_every_stream(kind, make):
     X, y = make(*base())
     said = kind(random_state=0).predict_then_learn(X, y)
     assert np.isfinite(said).all()
-    low, high = np.minimum.accumulate(y), np.maximum.accumulate(y)
-    spread = np.maximum(high - low, np.abs(y).max() * 1e-6)
-    assert (np.abs(said[5:]) <= np.abs(y).max() * 10 + 10 * spread[5:]).all()
+    assert (np.abs(said[5:]) <= 2 * np.abs(y).max()).all()
 
 
 @pytest.mark.parametrize("make", [targets_at_1e9, targets_at_1e_minus_9], ids=lambda f: f.__name__)
 @pytest.mark.parametrize("kind", REGRESSORS, ids=lambda c: c.__name__)
-def test_regressor_learns_whatever_the_units(kind, make):
+def test_a_regressor_learns_whatever_the_units(kind, make):
     X, y = base(rows=2000)
     unit = kind(random_state=0).predict_then_learn(X, y)
     X, target = make(X, y)
@@ -113,7 +111,7 @@ def test_labels_that_never_change_are_predicted(kind):
 
 @pytest.mark.parametrize("make", [constant_features, a_feature_that_jumps_by_1e6, the_largest_numbers])
 @pytest.mark.parametrize("kind", CLASSIFIERS, ids=lambda c: c.__name__)
-def test_classifier_keeps_probabilities_on(kind, make):
+def test_a_classifier_says_probabilities_on_every_stream(kind, make):
     X, y = base()
     labels = np.digitize(y, [-1, 1])
     X, _ = make(X, y.copy())
