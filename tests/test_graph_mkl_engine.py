@@ -121,6 +121,20 @@ def test_engine_and_rounds_agree_on_numbers_too_large_to_use(x, y):
     assert_a_round_agrees(problem, state, row, y)
 
 
+@pytest.mark.parametrize("far", [-1000.0, -100.0, 70.0, 100.0, 1000.0])
+@pytest.mark.parametrize("task", ["regression", "classification"])
+def test_engine_and_rounds_agree_far_out(task, far):
+    problem, state, row, y = after(100, task=task, outputs=1 if task == "regression" else 3)
+    row[1] = far  # up to thirty deviations from 40 and beyond
+    assert_a_round_agrees(problem, state, row, y)
+
+
+def test_engine_and_rounds_agree_where_there_are_more_inputs_than_room_for_squares():
+    problem, state, row, y = after(100, d=9, task="classification", outputs=3)
+    assert 2 * problem.V.shape[2] < 2 * 9 + 1
+    assert_a_round_agrees(problem, state, row, y)
+
+
 @pytest.mark.parametrize("size", [1e-120, 1e-160])
 def test_engine_and_rounds_agree_on_inputs_that_hardly_vary(size):
     X, y = stream(16)
