@@ -351,6 +351,29 @@ def test_a_saved_fleet_goes_on_as_if_it_had_never_stopped(name, tmp_path):
         assert omkl.to_bytes(twin) == omkl.to_bytes(fleet)
 
 
+@pytest.mark.parametrize("name", LEARNERS)
+@pytest.mark.parametrize("place", [0, 2, -1])
+def test_a_key_that_is_forgotten_starts_anew_and_the_others_go_on(name, place, tmp_path):
+    learner = LEARNERS[name]
+    X, y = stream(learner, 120)
+    keys = [("a", "b", 3, "d")[k] for k in np.random.default_rng(0).integers(4, size=120)]
+    fleet, other = fleet_of(learner), fleet_of(learner)
+    fleet.learn_rows(keys, X, y)
+    gone = list(fleet)[place]
+    mine = [k for k, key in enumerate(keys) if key != gone]
+    other.learn_rows([keys[k] for k in mine], X[mine], y[mine])
+    del fleet[gone]
+    assert gone not in fleet
+    assert list(fleet) == list(other)
+    omkl.save(fleet, tmp_path / "fleet.omkl")
+    for left in (fleet, omkl.load(tmp_path / "fleet.omkl")):
+        assert [left.pack(key) for key in left] == [other.pack(key) for key in other]
+        assert left.nbytes == other.nbytes
+    np.testing.assert_array_equal(fleet.learn_rows(keys, X, y), other.learn_rows(keys, X, y))
+    with pytest.raises(KeyError, match="there is nothing to forget"):
+        del fleet["nobody"]
+
+
 def test_a_fleet_that_has_learned_nothing_can_be_saved(tmp_path):
     fleet = fleet_of(LEARNERS["RakerClassifier"])
     twin = omkl.from_bytes(omkl.to_bytes(fleet))

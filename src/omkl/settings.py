@@ -17,6 +17,7 @@ from omkl.rounds.sfg_mkl import Commit
 
 LearnerName = Literal["omkr", "rfomkr", "raker", "omkl-gf", "sfg-mkl", "sfg-mkl-r", "graph-mkl"]
 LEARNERS: tuple[LearnerName, ...] = get_args(LearnerName)
+SINGLES = (0.15, 0.8)  # length scales of the kernels on single inputs that go with a named dictionary
 
 
 @dataclass(frozen=True)
@@ -185,7 +186,8 @@ class GraphSettings:
         How many inputs a random feature looks at, for one kernel after the other and again from the start;
         None for all.
     singles
-        Length scales of more Gaussian kernels, whose random features look at one input each.
+        Length scales of more Gaussian kernels, whose random features look at one input each; None for 0.15 and
+        0.8 beside a named dictionary, and none of them beside a list of kernels.
     steps
         Normalised gradient experts on every kernel, beside its least squares: their step lengths in (0, 1].
     widths
@@ -219,7 +221,7 @@ class GraphSettings:
     out_degree: int = 3
     delta_dimension: int | None = 1
     orders: tuple[int | None, ...] = (2, 2, None)
-    singles: tuple[float, ...] = (0.15, 0.8)
+    singles: tuple[float, ...] | None = None
     steps: tuple[float, ...] = (1.0, 0.25)
     widths: tuple[float, ...] = (0.03, 0.1, 0.3)
     ridge: float = 3e-3
@@ -239,6 +241,8 @@ class GraphSettings:
             require(is_whole(number) and number >= 1, name, "a whole number of at least 1", number)
         require(self.delta_dimension in (None, 1), "delta_dimension", "None (that of the data) or 1",
                 self.delta_dimension)  # fmt: skip
+        if self.singles is None:
+            object.__setattr__(self, "singles", SINGLES if isinstance(self.kernels, str) else ())
         for name in ("orders", "singles", "steps", "widths"):
             object.__setattr__(self, name, tuple(getattr(self, name)))
         right = all(order is None or (is_whole(order) and order >= 1) for order in self.orders)
@@ -270,7 +274,7 @@ class GraphSettings:
     @property
     def all_kernels(self) -> tuple[Kernel, ...]:
         """The dictionary, and behind it the kernels on single inputs."""
-        return (*dictionary(self.kernels), *(Gaussian(scale) for scale in self.singles))
+        return (*dictionary(self.kernels), *(Gaussian(scale) for scale in self.singles or ()))
 
     @property
     def experts(self) -> int:
@@ -290,7 +294,7 @@ class GraphSettings:
         kernels = self.all_kernels
         V = frequencies(kernels, names, self.n_features, seed)
         orders = [self.orders[i % len(self.orders)] for i in range(len(tuple(self.kernels)))]
-        few_inputs(V, names, [*orders, *(1 for _ in self.singles)], seed)
+        few_inputs(V, names, [*orders, *(1 for _ in self.singles or ())], seed)
         graph = similarity_graph(kernels, self.delta_dimension or len(names), min(self.out_degree, len(kernels)))
         return graph_mkl.Problem(
             V, graph, self.task, self.outputs, tuple(float(step) for step in self.steps),

@@ -92,10 +92,6 @@ def words(values: list[str] | None) -> list[str]:
     return [word for value in values or [] for word in value.split(",") if word]
 
 
-def cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
 @app.callback()
 def door(
     show_version: Annotated[

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from omkl.cli.door import FAILED, Jobs, Json, Seed, app, cores, in_a_folder, plainly, words
+from omkl.cli.door import FAILED, Jobs, Json, Seed, app, in_a_folder, plainly, words
 
 
 @app.command()
@@ -48,6 +48,7 @@ def reproduce(
     with plainly():
         from rich.console import Console
 
+        from omkl.engine import cores
         from omkl.lab.entrants import NAMES
         from omkl.lab.reproduce import job
 
@@ -83,6 +84,7 @@ def demo(
     with plainly():
         from rich.console import Console
 
+        from omkl.engine import cores
         from omkl.lab import demo as job
 
         job.run(quick, seed, jobs or cores(), out, Console(), Console(stderr=True))

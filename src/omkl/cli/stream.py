@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
-from omkl.cli.door import INTERRUPTED, app, cores, plainly, words
+from omkl.cli.door import INTERRUPTED, app, plainly, words
 
 LEARNERS = ("graph-mkl", "sfg-mkl", "sfg-mkl-r", "raker", "omkl-gf", "omkr", "rfomkr")
 
@@ -318,6 +318,7 @@ def compare(
 
         from rich.console import Console
 
+        from omkl.engine import cores
         from omkl.stream import compare as job
 
         named = [one_of("--learners", name, LEARNERS) for name in words(learners)]

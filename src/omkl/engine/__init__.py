@@ -21,6 +21,7 @@ __all__ = [
     "GrowingRunner",
     "Runner",
     "compile_problem",
+    "cores",
     "first_beyond",
     "first_not_finite",
     "instruction_set",
@@ -41,6 +42,11 @@ _ENGINES: dict[str, type[_native.Engine]] = {
 DIVERGED, NO_UNIFORMS, REFUSED = -1, -2, -3  # what `learn` returns instead of a number of kernels
 ROWS_PADDED = ("theta", "R", "R_lin", "theta_lin", "R_mix", "theta_mix")  # state that C++ reads in whole registers
 _MATERN_CODE = {0.5: 2, 1.5: 3, 2.5: 4}
+
+
+def cores() -> int:
+    """Cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def instruction_set() -> str:

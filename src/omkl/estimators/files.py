@@ -55,7 +55,7 @@ def decode_parameters(body: Any) -> dict[str, Any]:
     if isinstance(parameters.get("kernels"), list):
         parameters["kernels"] = decode_kernels(parameters["kernels"])
     for name in ("orders", "singles", "steps", "widths"):
-        if name in parameters:
+        if parameters.get(name) is not None:
             parameters[name] = tuple(parameters[name])
     return parameters
 

@@ -120,7 +120,7 @@ class GraphMKL(Parameters):
     n_features: int = 50
     out_degree: int = 3
     orders: tuple[int | None, ...] = (2, 2, None)
-    singles: tuple[float, ...] = (0.15, 0.8)
+    singles: tuple[float, ...] | None = None
     steps: tuple[float, ...] = (1.0, 0.25)
     widths: tuple[float, ...] = (0.03, 0.1, 0.3)
     ridge: float = 3e-3

@@ -156,6 +156,9 @@ class Records:
         for slot, record in zip(slots, before, strict=True):
             self._record(slot)[:] = record
 
+    def move(self, here: int, there: int) -> None:
+        self._record(there)[:] = self._record(here)
+
     def forget(self, slots: range) -> None:
         """The last slots are free again."""
         for slot in slots:
@@ -240,6 +243,9 @@ class Models:
     def roll_back(self, slots: Index, before: list[Any]) -> None:
         for slot, core in zip(slots, before, strict=True):
             self.put(slot, core)
+
+    def move(self, here: int, there: int) -> None:
+        self._models[there] = self._models[here]
 
     def forget(self, slots: range) -> None:
         del self._models[slots.start :]

@@ -1,6 +1,5 @@
 """A model per key on one machine."""
 
-import os
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
@@ -12,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from omkl import persist
 from omkl.arrays import Matrix
-from omkl.engine import first_not_finite
+from omkl.engine import cores, first_not_finite
 from omkl.errors import DivergenceError
 from omkl.estimators import sklearn
 from omkl.fleet.keep import Groups, Models, Records
@@ -67,6 +66,7 @@ class Fleet:
         self.classes = checked_classes(self.learner, classes)
         self.threads = threads or cores()
         self._index: dict[Key, int] = {}
+        self._slots: list[Key] = []  # whose model is where
         self._mould: Mould | None = None
         self._keep: Any = None
         self._wild = getattr(self.learner, "stabiliser", "") == "none"
@@ -151,6 +151,24 @@ class Fleet:
         with self._lock:
             return self._made().around(self._keep.core(self._index[key]))
 
+    def __delitem__(self, key: Key) -> None:
+        """Forget a key; should it come again, its model starts anew.
+
+        >>> fleet = Fleet(seed=1)
+        >>> _ = fleet.learn_rows(["a", "b"], [[1.0], [2.0]], [3.0, 4.0])
+        >>> del fleet["a"]
+        >>> list(fleet)
+        ['b']
+        """
+        with self._lock:
+            if key not in self:
+                raise KeyError(f"no row of key {key!r} has been learned; there is nothing to forget")
+            slot, last = self._index.pop(key), self._slots.pop()
+            if last != key:
+                self._keep.move(len(self), slot)
+                self._index[last], self._slots[slot] = slot, last
+            self._keep.forget(range(len(self), len(self) + 1))
+
     def fresh(self, key: Key, n_features: int | None = None) -> Any:
         """The key's model before its first row: an estimator seeded as the fleet seeds it.
 
@@ -178,8 +196,9 @@ class Fleet:
                 self._open(Mould.make(self.learner, self.seed, d, names, self.classes))
             for key, data in packed:
                 checked_keys([key])
-                self._keep.put(self._index.get(key, len(self)), self._made().unpack(data).core_)
-                self._index.setdefault(key, len(self))
+                core = self._made().unpack(data).core_
+                self._keep.put(self._index.get(key, len(self)), core)
+                self._enter(key)
 
     @property
     def nbytes(self) -> int:
@@ -214,8 +233,8 @@ class Fleet:
         self._wild = self._wild or bool(largest > TAME)
         new = [key for key in dict.fromkeys(keys) if key not in self._index]
         for key in new:
-            self._keep.add(len(self._index), key)
-            self._index[key] = len(self._index)
+            self._keep.add(len(self), key)
+            self._enter(key)
         groups = Groups.by(np.fromiter(map(self._index.__getitem__, keys), np.intp, len(keys)))
         out = self._room(len(keys))
         kept = self._keep.snapshot(groups.slots) if self._wild else None
@@ -226,6 +245,7 @@ class Fleet:
         if kept is not None:
             self._keep.roll_back(groups.slots, kept)
             self._keep.forget(range(len(self) - len(new), len(self)))
+            del self._slots[len(self) - len(new) :]
             for key in new:
                 del self._index[key]
             self._mould, self._keep = before
@@ -252,6 +272,11 @@ class Fleet:
                         f"row {bad} (key {keys[bad]!r}): no useful prediction, {out[bad]}; scale the data"
                     )
             return out
+
+    def _enter(self, key: Key) -> None:
+        if key not in self._index:
+            self._index[key] = len(self)
+            self._slots.append(key)
 
     def _open(self, mould: Mould) -> None:
         self._mould = mould
@@ -303,10 +328,6 @@ class Fleet:
                 f"row {row} (key {keys[row]!r}): feature {name} must be a finite number, got {X[row, k]}; "
                 f"drop the row or impute it ({UNCHANGED})"
             )
-
-
-def cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def plain(keys: Iterable[Any]) -> list[Any]:
@@ -419,10 +440,10 @@ def _encode(fleet: Fleet, compact: bool) -> tuple[Any, persist.Arrays]:
         if fleet.classes is not None:
             body["classes"] = [persist.plain(label) for label in fleet.classes]
             body["dtype"] = fleet.classes.dtype.str
-        for slot in range(len(fleet)):  # keys came in the order of their slots
+        for place, slot in enumerate(fleet._index.values()):
             kept = fleet._made().learned(fleet._keep.core(slot))
             body["each"].append(kept.body)
-            arrays |= {f"{slot}/{name}": array for name, array in kept.arrays.items()}
+            arrays |= {f"{place}/{name}": array for name, array in kept.arrays.items()}
     return body, arrays
 
 
@@ -451,7 +472,7 @@ def _decode(body: Any, arrays: persist.Arrays) -> Fleet:
             type(key) in (str, int) and key not in fleet._index, f"key {key!r} cannot be one, or comes twice"
         )
         fleet._keep.put(len(fleet), fleet._made().core_of(Learned(mark, learned, parts)))
-        fleet._index[key] = len(fleet)
+        fleet._enter(key)
     return fleet
 
 

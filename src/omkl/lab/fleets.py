@@ -18,9 +18,9 @@ import numpy as np
 
 from omkl import persist
 from omkl.arrays import Index, Matrix, Vector
+from omkl.engine import cores
 from omkl.estimators.sklearn import GraphMKLRegressor, SFGMKLClassifier, SFGMKLRegressor
 from omkl.fleet import Fleet
-from omkl.fleet.local import cores
 from omkl.lab import markdown
 from omkl.lab.files import read_json, write_json
 from omkl.lab.machine import highest, resident

@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 
 from omkl._version import __version__
-from omkl.engine import instruction_set
-from omkl.fleet.local import cores
+from omkl.engine import cores, instruction_set
 from omkl.lab.files import brief
 
 

@@ -38,8 +38,9 @@ class GraphMKLRegressor(Weighing, Regressing, parameters.GraphMKL):
         Kernels so near to a leading one that no explorer is sent there, itself among them.
     orders : tuple of int or None, default=(2, 2, None)
         How many inputs a random feature looks at, kernel after kernel and again from the start; None for all.
-    singles : tuple of float, default=(0.15, 0.8)
-        Length scales of more Gaussian kernels, whose random features look at one input each.
+    singles : tuple of float, default=None
+        Length scales of more Gaussian kernels, whose random features look at one input each; None for 0.15 and 0.8
+        beside a named dictionary, and none of them beside a list of kernels.
     steps : tuple of float, default=(1.0, 0.25)
         Step lengths of the gradient experts on every kernel, beside its least squares.
     widths : tuple of float, default=(0.03, 0.1, 0.3)

@@ -6,8 +6,8 @@ from typing import Any, TypedDict, cast, get_args
 
 from threadpoolctl import threadpool_limits
 
+from omkl.engine import cores
 from omkl.features import Draw
-from omkl.fleet.local import cores
 from omkl.lab import machine
 from omkl.lab.bench import floor, peers, timing
 from omkl.lab.bench.floor import Peaks
