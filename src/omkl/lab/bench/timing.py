@@ -22,7 +22,7 @@ HORIZON = 11_934  # the paper's longest stream sets the step, so that nobody div
 BRIEF, FEWEST = 1e-3, 100  # seconds of a replay, and rows
 GRAPH: LearnerName = "graph-mkl"
 TITLES: dict[LearnerName, str] = {**NAMES, GRAPH: "GraphMKL"}
-GRAPH_KERNELS = 11  # GraphMKL's own dictionary; it takes no N and no M from the paper
+GRAPH_KERNELS = len(GraphSettings().all_kernels)  # it takes no N and no M from the paper
 
 
 class Shape(NamedTuple):
