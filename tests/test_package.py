@@ -2,7 +2,11 @@
 
 import ast
 import importlib
+import subprocess
+import sys
 from pathlib import Path
+
+import pytest
 
 import omkl
 
@@ -14,3 +18,18 @@ def test_the_stub_names_what_the_package_imports_and_from_where():
     assert set(homes) == {*omkl.__all__, "__version__"}
     for name, home in homes.items():
         assert getattr(importlib.import_module(home), name) is getattr(omkl, name)
+
+
+def test_importing_omkl_imports_nothing_heavy():
+    code = (
+        "import sys, omkl; dir(omkl); print(*(m for m in ('numpy', 'sklearn', 'river', 'scipy') if m in sys.modules))"
+    )
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split() == []
+
+
+def test_dir_lists_the_public_names_and_they_all_exist():
+    for name in omkl.__all__:
+        assert name in dir(omkl)
+        assert getattr(omkl, name) is not None
+    with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
+        _ = omkl.nothing

@@ -1,8 +1,5 @@
 """The scikit-learn door: its own checks, and what its users rely on."""
 
-import subprocess
-import sys
-
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -236,18 +233,3 @@ def test_plots_are_drawn_over_length_scales(tmp_path):
         assert ax.get_xlabel() == "length scale"
         assert ax.has_data()
         ax.figure.savefig(tmp_path / "plot.png")
-
-
-def test_importing_omkl_imports_nothing_heavy():
-    code = (
-        "import sys, omkl; dir(omkl); print(*(m for m in ('numpy', 'sklearn', 'river', 'scipy') if m in sys.modules))"
-    )
-    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split() == []
-
-
-def test_dir_lists_the_public_names_and_they_all_exist():
-    for name in omkl.__all__:
-        assert name in dir(omkl)
-        assert getattr(omkl, name) is not None
-    with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
-        _ = omkl.nothing

@@ -5,9 +5,8 @@ try:
 except ImportError:
     raise ImportError("omkl.river needs river: pip install 'omkl[river]'") from None
 
-from omkl.estimators.river import (
-    GraphMKLClassifier,
-    GraphMKLRegressor,
+from omkl.estimators.river.graph_mkl import GraphMKLClassifier, GraphMKLRegressor
+from omkl.estimators.river.paper import (
     OMKLGFClassifier,
     OMKLGFRegressor,
     OMKRRegressor,

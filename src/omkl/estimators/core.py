@@ -15,6 +15,7 @@ from omkl.arrays import Matrix, Vector
 from omkl.engine._native import gather
 from omkl.errors import DivergenceError
 from omkl.online import Online
+from omkl.rounds.weights import normalised
 from omkl.scaling import InputScaler, TargetScaler
 from omkl.settings import Settings
 
@@ -51,6 +52,15 @@ class Core:
     def learners(self) -> list[Online]:
         """Everything that learns."""
         return [self.online]
+
+    @property
+    def speakers(self) -> list[Online]:
+        """Those of them whose predictions are used."""
+        return [self.online]
+
+    def weights(self, name: str = "log_w") -> Matrix:
+        """(speakers, N): w / sum(w), or u / sum(u) for "log_u"."""
+        return np.array([normalised(online.peek(name)) for online in self.speakers])
 
     @property
     def missing(self) -> float:
@@ -204,6 +214,10 @@ class LabelCore(Core):
     @property
     def learners(self) -> list[Online]:
         return [*self.each, self.rest] if self.rest else self.each
+
+    @property
+    def speakers(self) -> list[Online]:
+        return self.each
 
     def _welcome(self, label: Hashable) -> None:
         known = len(self.labels)

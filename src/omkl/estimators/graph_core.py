@@ -41,19 +41,6 @@ def graph_settings(model: Any, loss: LossName) -> GraphSettings:
     return GraphSettings(**(given | {name: value for name, value in USUAL[loss].items() if given[name] is None}))
 
 
-def kernel_weights(core: Core) -> Vector:
-    """Weight of every kernel among the experts that speak."""
-    online = core.online
-    with core._lock:
-        state = online.state
-    speaks = graph_mkl.speaking(online.problem, state, state.incumbent)
-    weight = np.zeros(len(speaks))
-    weight[speaks] = normalised(state.evidence[state.incumbent][speaks])
-    N = len(online.problem.V)
-    out: Vector = weight[: N * (1 + len(online.problem.steps))].reshape(N, -1).sum(axis=1)
-    return out
-
-
 class GraphCore(Core):
     """Raw rows; what is missing is NaN, which the learner knows."""
 
@@ -63,6 +50,15 @@ class GraphCore(Core):
     @property
     def missing(self) -> float:
         return np.nan
+
+    def weights(self, name: str = "") -> Matrix:
+        """(1, N): of every kernel in the mixture; what is left to 1 is with the experts of no kernel."""
+        problem, state = self.online.problem, self.online.state
+        speaks = graph_mkl.speaking(problem, state, state.incumbent)
+        weight = np.zeros(len(speaks))
+        weight[speaks] = normalised(state.evidence[state.incumbent][speaks])
+        out: Matrix = weight[: graph_mkl.on_kernels(problem)].reshape(1, len(problem.V), -1).sum(axis=2)
+        return out
 
 
 class GraphTargetCore(GraphCore):

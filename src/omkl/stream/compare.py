@@ -12,6 +12,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from omkl.errors import BudgetWarning, DivergenceError
+from omkl.stream.baselines import most_frequent, running_means
 from omkl.stream.display import Display
 from omkl.stream.history import History
 from omkl.stream.model import Answers, Prepared, Said, StreamModel
@@ -62,7 +63,7 @@ class Baseline:
         self.history = History(first.task or "regression")
         self.seconds = 0.0
         self._last: Any = 0.0 if self.numbers else None
-        self._sum = self._count = 0.0
+        self._so_far = np.zeros(2)
         self._counts: dict[str, int] = {}
 
     def take(self, some: Prepared) -> None:
@@ -72,30 +73,14 @@ class Baseline:
         truth = some.truth[known]
         if len(truth):
             if self.name == "running mean":
-                said = self._mean(truth)
+                said = running_means(self._so_far, truth)
             elif self.name == "most frequent label":
-                said = self._often(truth)
+                said = most_frequent(self._counts, truth)
             else:
                 said = np.array([self._last, *truth], dtype=truth.dtype)[:-1]
             self._last = truth[-1]
             self.seconds += time.thread_time() - began
             self.history.note(Said(some.rows[known], None, said, None, None, None, truth, None), NOTHING)
-
-    def _mean(self, truth: Any) -> Any:
-        sums = np.cumsum([self._sum, *truth])
-        counts = self._count + np.arange(len(truth))
-        self._sum, self._count = sums[-1], counts[-1] + 1
-        return np.divide(sums[:-1], counts, out=np.zeros(len(truth)), where=counts > 0)
-
-    def _often(self, truth: Any) -> Any:
-        said = np.full(len(truth), None, dtype=object)
-        best = max(self._counts, key=lambda label: self._counts[label], default=None)
-        for k, label in enumerate(truth):
-            said[k] = best
-            self._counts[label] = self._counts.get(label, 0) + 1
-            if best is None or self._counts[label] > self._counts[best]:
-                best = label
-        return said
 
 
 Entrant = Learner | Baseline

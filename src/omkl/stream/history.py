@@ -6,6 +6,7 @@ import numpy as np
 
 from omkl.arrays import Index, Matrix, Vector
 from omkl.persist import Arrays, demand
+from omkl.stream.baselines import most_frequent, running_means
 from omkl.stream.model import Answers, Said, StreamModel, Task
 
 BINS = 256
@@ -124,10 +125,10 @@ class History:
         if self.task == "regression":
             error = mean - truth
             loss, absolute = error * error, np.abs(error)
-            baseline = (truth - self._running_mean(truth)) ** 2
+            baseline = (truth - running_means(self.targets, truth)) ** 2
         else:
             loss = absolute = (mean != truth).astype(float)
-            baseline = self._most_often(truth)
+            baseline = (most_frequent(self.counts, truth) != truth).astype(float)
             for label, answer in zip(mean, truth, strict=True):
                 if label is not None:
                     self.confusion[self._place(answer), self._place(label)] += 1
@@ -141,24 +142,6 @@ class History:
         if label not in self.places and len(self.places) < MOST_LABELS:
             self.places[label] = len(self.places)
         return self.places.get(label, MOST_LABELS)
-
-    def _running_mean(self, truth: Vector) -> Vector:
-        """The mean of all targets before each row; sums row by row, so that pieces do not matter."""
-        sums = np.cumsum(np.concatenate(([self.targets[1]], truth)))
-        counts = self.targets[0] + np.arange(len(truth))
-        self.targets[:] = counts[-1] + 1, sums[-1]
-        means: Vector = np.divide(sums[:-1], counts, out=np.zeros(len(truth)), where=counts > 0)
-        return means
-
-    def _most_often(self, truth: Any) -> Vector:
-        wrong = np.empty(len(truth))
-        best = max(self.counts, key=lambda label: self.counts[label], default=None)
-        for k, label in enumerate(truth):
-            wrong[k] = label != best
-            self.counts[label] = self.counts.get(label, 0) + 1
-            if best is None or self.counts[label] > self.counts[best]:
-                best = label
-        return wrong
 
     def _bin(self, rows: Any, table: Matrix) -> None:
         at = self.scored

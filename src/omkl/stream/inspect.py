@@ -10,8 +10,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from omkl import persist
-from omkl.estimators.core import Core, LabelCore
-from omkl.estimators.graph_core import kernel_weights
+from omkl.estimators.core import Core
 from omkl.online import Online
 from omkl.rounds.weights import normalised
 from omkl.stream.display import kernel_name
@@ -61,16 +60,11 @@ def facts(path: str) -> dict[str, Any]:
 def _kernels_of(online: Online, core: Core | None) -> dict[str, Any]:
     """Kernels with their weights, and the graph among them."""
     problem = online.problem
-    names = [
-        str(kernel) for kernel in (core.settings.all_kernels if core is not None else getattr(problem, "kernels", ()))
-    ]
-    if core is not None and online.learner == "graph-mkl":
-        weights = kernel_weights(core)
-    elif online.learner == "graph-mkl":
-        weights = np.empty(0)
+    if core is not None:
+        names, weights = [str(kernel) for kernel in core.settings.all_kernels], core.weights().mean(axis=0)
     else:
-        each = core.each if isinstance(core, LabelCore) else [online]
-        weights = np.mean([normalised(part.peek("log_w")) for part in each], axis=0)
+        names = [str(kernel) for kernel in getattr(problem, "kernels", ())]
+        weights = np.empty(0) if online.learner == "graph-mkl" else normalised(online.peek("log_w"))
     names = names or [f"kernel {k + 1}" for k in range(len(weights))]
     out: dict[str, Any] = {
         "kernels": [{"kernel": name, "weight": float(w)} for name, w in zip(names, weights, strict=False)]
@@ -91,21 +85,9 @@ def show(found: dict[str, Any], console: Console) -> None:
     table = Table(show_header=False, box=None, pad_edge=False)
     table.add_column(style="dim")
     table.add_column(overflow="fold")
-    for name in (
-        "file",
-        "kind",
-        "learner",
-        "target",
-        "task",
-        "by",
-        "keys",
-        "key",
-        "records",
-        "finished",
-        "rows",
-        "waiting",
-        "seed",
-    ):
+    shown = ("file", "kind", "learner", "target", "task", "by", "keys", "key", "records", "finished", "rows", "waiting",
+             "seed")  # fmt: skip
+    for name in shown:
         if found.get(name) is not None:
             value = f"{found[name]:,}" if type(found[name]) is int and name != "seed" else found[name]
             table.add_row("rows learned" if name == "rows" else name, escape(str(value)))

@@ -10,12 +10,11 @@ from omkl import persist
 from omkl.arrays import Index, Mask, Matrix, Vector
 from omkl.estimators import files
 from omkl.estimators.core import Core, LabelCore, TargetCore
-from omkl.estimators.graph_core import USUAL, GraphLabelCore, GraphTargetCore, kernel_weights
+from omkl.estimators.graph_core import USUAL, GraphLabelCore, GraphTargetCore
 from omkl.kernels import Kernel
 from omkl.losses import LossName
 from omkl.online import LARGEST_TARGET
 from omkl.persist import Arrays, Codec, demand
-from omkl.rounds.weights import normalised
 from omkl.settings import GraphSettings, Settings
 from omkl.stream.cells import Comma, commas, labels, numbers
 from omkl.stream.columns import Encoded, Encoder, Tell
@@ -473,13 +472,7 @@ class StreamModel:
 
     def weights(self) -> Vector:
         """The weight of every kernel, averaged over labels."""
-        core = self.core
-        if core is None:
-            return np.empty(0)
-        if core.learner == "graph-mkl":
-            return kernel_weights(core)
-        each = core.each if isinstance(core, LabelCore) else [core.online]
-        weights: Vector = np.mean([normalised(online.peek("log_w")) for online in each], axis=0)
+        weights: Vector = np.empty(0) if self.core is None else self.core.weights().mean(axis=0)
         return weights
 
 

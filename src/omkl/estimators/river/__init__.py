@@ -1,19 +1,5 @@
-"""The river door."""
+"""The river door; `omkl.river` has its names."""
 
 from omkl.estimators.river.files import ESTIMATORS
-from omkl.estimators.river.graph_mkl import GraphMKLClassifier, GraphMKLRegressor
-from omkl.estimators.river.paper import (
-    OMKLGFClassifier,
-    OMKLGFRegressor,
-    OMKRRegressor,
-    RakerClassifier,
-    RakerRegressor,
-    RFOMKRRegressor,
-    SFGMKLClassifier,
-    SFGMKLRegressor,
-)
 
-__all__ = [
-    "ESTIMATORS", "GraphMKLClassifier", "GraphMKLRegressor", "OMKLGFClassifier", "OMKLGFRegressor", "OMKRRegressor",
-    "RFOMKRRegressor", "RakerClassifier", "RakerRegressor", "SFGMKLClassifier", "SFGMKLRegressor",
-]  # fmt: skip
+__all__ = ["ESTIMATORS"]

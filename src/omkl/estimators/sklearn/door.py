@@ -21,7 +21,6 @@ from omkl.estimators.core import Core, LabelCore, TargetCore, make_seed, probabi
 from omkl.estimators.parameters import Parameters
 from omkl.features import column_names
 from omkl.kernels import Kernel
-from omkl.rounds.weights import normalised
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -64,13 +63,14 @@ class Door(BaseEstimator, Parameters):  # type: ignore[misc]  # scikit-learn has
 
     @property
     def kernel_weights_(self) -> Vector:
-        """w / sum(w): (N,), or (labels, N) where there are more than two."""
+        """w / sum(w): (N,), or (labels, N) where there are more than two.
+
+        Of GraphMKL the weight in the mixture; what is left to 1 is with the experts of no kernel.
+        """
         return self._weights("log_w")
 
     def _weights(self, name: str) -> Vector:
-        core = self._core()
-        each = core.each if isinstance(core, LabelCore) else [core.online]
-        rows = np.array([normalised(getattr(online.state, name)) for online in each])
+        rows = self._core().weights(name)
         return rows if len(rows) > 1 else rows[0]
 
     def plot_weights(self, ax: Any = None) -> Any:

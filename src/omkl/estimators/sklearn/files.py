@@ -8,23 +8,13 @@ from omkl import persist
 from omkl.estimators import files
 from omkl.estimators.core import LabelCore
 from omkl.estimators.graph_core import GraphLabelCore
+from omkl.estimators.sklearn import graph_mkl, paper
 from omkl.estimators.sklearn.door import Classifying, Door
-from omkl.estimators.sklearn.graph_mkl import GraphMKLClassifier, GraphMKLRegressor
-from omkl.estimators.sklearn.paper import (
-    OMKLGFClassifier,
-    OMKLGFRegressor,
-    OMKRRegressor,
-    RakerClassifier,
-    RakerRegressor,
-    RFOMKRRegressor,
-    SFGMKLClassifier,
-    SFGMKLRegressor,
-)
 
 ESTIMATORS: tuple[type[Door], ...] = (
-    GraphMKLRegressor, GraphMKLClassifier,
-    SFGMKLRegressor, SFGMKLClassifier, RakerRegressor, RakerClassifier,
-    OMKLGFRegressor, OMKLGFClassifier, OMKRRegressor, RFOMKRRegressor,
+    graph_mkl.GraphMKLRegressor, graph_mkl.GraphMKLClassifier,
+    paper.SFGMKLRegressor, paper.SFGMKLClassifier, paper.RakerRegressor, paper.RakerClassifier,
+    paper.OMKLGFRegressor, paper.OMKLGFClassifier, paper.OMKRRegressor, paper.RFOMKRRegressor,
 )  # fmt: skip
 
 

@@ -7,22 +7,13 @@ import numpy as np
 
 from omkl.arrays import Matrix, Vector
 from omkl.estimators import parameters
-from omkl.estimators.graph_core import GraphLabelCore, GraphTargetCore, kernel_weights
+from omkl.estimators.graph_core import GraphLabelCore, GraphTargetCore
 from omkl.estimators.sklearn.door import Classifying, OnGraph, Regressing
 from omkl.features import column_names
 
 
-class Weighing(OnGraph):
-    """The graph of GraphMKL says which kernels need not be explored while another leads."""
-
-    @property
-    def kernel_weights_(self) -> Vector:
-        """Weight of every kernel in the mixture, (N,); what is left to 1 is with the experts of no kernel."""
-        return kernel_weights(self._core())
-
-
 @dataclass(kw_only=True, eq=False, repr=False)
-class GraphMKLRegressor(Weighing, Regressing, parameters.GraphMKL):
+class GraphMKLRegressor(OnGraph, Regressing, parameters.GraphMKL):
     """The learner to use: least squares and gradient experts on every kernel, weighed by their evidence.
 
     Raw units in, unknown horizon, nothing to tune; predictions come with calibrated intervals, and a
@@ -115,7 +106,7 @@ class GraphMKLRegressor(Weighing, Regressing, parameters.GraphMKL):
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class GraphMKLClassifier(Weighing, Classifying, parameters.GraphMKL):
+class GraphMKLClassifier(OnGraph, Classifying, parameters.GraphMKL):
     """GraphMKL for labels; parameters as in `GraphMKLRegressor`.
 
     Examples

@@ -1,0 +1,37 @@
+"""What one would say without having learned anything; row by row, so that pieces do not matter."""
+
+from typing import Any
+
+import numpy as np
+
+from omkl.arrays import Vector
+
+
+def running_means(so_far: Vector, truth: Vector) -> Vector:
+    """The mean of all targets before each; `so_far` is their count and sum, and goes along.
+
+    >>> so_far = np.zeros(2)
+    >>> running_means(so_far, np.array([2.0, 4.0, 9.0])), so_far
+    (array([0., 2., 3.]), array([ 3., 15.]))
+    """
+    sums = np.cumsum(np.concatenate((so_far[1:], truth)))
+    counts = so_far[0] + np.arange(len(truth))
+    so_far[:] = counts[-1] + 1, sums[-1]
+    means: Vector = np.divide(sums[:-1], counts, out=np.zeros(len(truth)), where=counts > 0)
+    return means
+
+
+def most_frequent(counts: dict[str, int], truth: Any) -> Any:
+    """The label seen most often before each row, None before the first; `counts` goes along.
+
+    >>> most_frequent({}, np.array(["a", "b", "b", "a"], dtype=object)).tolist()
+    [None, 'a', 'a', 'b']
+    """
+    said = np.full(len(truth), None, dtype=object)
+    best = max(counts, key=lambda label: counts[label], default=None)
+    for k, label in enumerate(truth):
+        said[k] = best
+        counts[label] = counts.get(label, 0) + 1
+        if best is None or counts[label] > counts[best]:
+            best = label
+    return said
