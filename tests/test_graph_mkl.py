@@ -383,6 +383,17 @@ def test_a_challenger_has_half_the_warm_up():
     assert [graph_mkl.awake(problem, state, g).sum() for g in (0, 1)] == [4, 4]
 
 
+@pytest.mark.parametrize("backend", ["engine", "rounds"])
+def test_a_target_that_jumps_by_all_the_powers_of_ten_leaves_a_state_of_numbers(backend):
+    X, _ = stream(120)
+    y = 1e-90 * np.sin(X[:, 0])
+    y[40:44] *= 1e180
+    online = omkl.Online.make("graph-mkl", small(), d=3, seed=0, backend=backend)
+    said = online.run(X, y)
+    assert np.isfinite(said).all()
+    assert all(np.isfinite(a).all() for a in online.state)
+
+
 def test_a_label_that_comes_late_is_learned():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(2000, 2))

@@ -349,7 +349,7 @@ struct GraphMklRound {
       return log(greater(room.chance[static_cast<long>(y)], 1e-12));
     }
     const double gap = y - mu[0];
-    return -0.5 * log(v) - 2.5 * log1p(gap * gap / (4 * v));
+    return -0.5 * log(v) - 2.5 * log1p(lesser(gap * gap / (4 * v), TOO_FAR * TOO_FAR));
   }
 
   // One row of recursive least squares, for P: room.Pz = P z, and R counts the row until z' P z is sure.
@@ -468,7 +468,8 @@ struct GraphMklRound {
     const long at = g * p.E + e;
     const double before = s.noise[at], *mu = room.mu + at * p.K;
     if (!p.classify) {
-      const double gap = (y - mu[0]) / s.unit[g];
+      const double far = (y - mu[0]) / s.unit[g];
+      const double gap = far > TOO_FAR ? TOO_FAR : far < -TOO_FAR ? -TOO_FAR : far;
       return (1 - a) * before + a * (gap * gap) / (1 + room.q[at]);
     }
     const double v = variance(s, g, p, e, room.q[at]);

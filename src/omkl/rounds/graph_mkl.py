@@ -46,7 +46,7 @@ import numpy as np
 from omkl.arrays import Index, Mask, Matrix, Tensor, Vector, padded
 from omkl.features import features
 from omkl.graph import Graph
-from omkl.rounds.descent import require_bounded
+from omkl.rounds.descent import TOO_FAR, require_bounded
 from omkl.rounds.weights import normalised
 
 Task = Literal["regression", "classification"]
@@ -406,7 +406,7 @@ def log_likelihood(problem: Problem, mu: Vector, v: float, y: float) -> float:
     """Of y under one expert: a Student t with 4 degrees of freedom, or the chance of the label."""
     if problem.task == "classification":
         return float(np.log(np.maximum(chances(mu, v)[int(y)], 1e-12)))
-    return float(-0.5 * np.log(v) - 2.5 * np.log1p((y - mu[0]) ** 2 / (4 * v)))
+    return float(-0.5 * np.log(v) - 2.5 * np.log1p(min((y - mu[0]) ** 2 / (4 * v), TOO_FAR**2)))
 
 
 def improve(problem: Problem, s: State, g: int, e: int, voice: Voice, target: Vector, weight: float) -> None:
@@ -528,7 +528,7 @@ def noise_after(problem: Problem, s: State, g: int, e: int, voice: Voice, y: flo
     """
     before = float(s.noise[g, e])
     if problem.task == "regression":
-        gap = (y - float(voice.mu[0])) / float(s.unit[g])
+        gap = float(np.clip((y - voice.mu[0]) / s.unit[g], -TOO_FAR, TOO_FAR))
         return (1 - a) * before + a * gap**2 / (1 + voice.q)
     v = variance(s, g, e, voice.q)
     slope = (voice.mu[int(y)] - chances(voice.mu, v) @ voice.mu) / v
