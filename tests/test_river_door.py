@@ -207,6 +207,30 @@ def test_a_bad_cell_of_a_frame_is_named_and_no_row_is_learned():
     assert pickle.dumps(model) == before
 
 
+@pytest.mark.parametrize("kind", ESTIMATORS)
+def test_what_is_refused_leaves_no_feature_behind(kind):
+    """A feature that becomes known moves random features, and may let GraphMKL start a second set of experts."""
+    answers = ["low", "high"] if "Classifier" in kind.__name__ else [0.0, 1.0]
+    new = kind(seed=2)
+    for bad in ({"a": "red"}, {"a": 1.0, "b": float("nan")}):
+        with pytest.raises(ValueError, match="must be a finite number"):
+            new.learn_one(bad, answers[0])
+    with pytest.raises(ValueError, match="column 'b' must be"):
+        new.learn_many(pd.DataFrame({"a": [1.0], "b": ["x"]}), pd.Series(answers[:1]))
+    assert new._core is None
+    model = kind(seed=2)
+    for k in range(300):
+        model.learn_one({"a": float(k % 7)}, answers[k % 2])
+    before = omkl.to_bytes(model)
+    with pytest.raises(ValueError, match="feature 'b' must be a finite number"):
+        model.learn_one({"a": 1.0, "b": "red"}, answers[0])
+    with pytest.raises(ValueError, match="w must be a finite number"):
+        model.learn_one({"a": 1.0, "b": 1.0}, answers[0], w=-1.0)
+    with pytest.raises(ValueError, match="column 'b' must be finite"):
+        model.learn_many(pd.DataFrame({"a": [1.0, 2.0], "b": [1.0, np.inf]}), pd.Series(answers))
+    assert omkl.to_bytes(model) == before
+
+
 def test_doors_have_the_same_parameters():
     for kind in ESTIMATORS:
         ours = set(inspect.signature(kind).parameters) - {"seed", "max_waiting"}

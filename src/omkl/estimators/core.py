@@ -86,12 +86,9 @@ class Core:
         else:
             found, row = self.inputs.try_dict(x, self.names, self._raw, self._row), self._row
         if found < 0:
-            name = self.names[-1 - found]
-            raise ValueError(
-                f"feature {name!r} must be a finite number, got {x[name]!r}; "
-                "encode categories (river.preprocessing.OneHotEncoder) and impute what is missing"
-            )
+            raise not_a_number(x, self.names[-1 - found])
         if keep and found < len(x):
+            check_row(x)
             self.meet(x)
             return self.row(x, keep)
         return row
@@ -324,6 +321,20 @@ def stretches(known: Sequence[Hashable], y: Sequence[Hashable]) -> list[tuple[in
 def stacked(parts: Sequence[Matrix], labels: int, unknown: float) -> Matrix:
     """Rows one after the other, with `unknown` for labels that came after them."""
     return np.vstack([np.pad(p, ((0, 0), (0, labels - p.shape[1])), constant_values=unknown) for p in parts])
+
+
+def check_row(x: dict[Hashable, Any]) -> None:
+    """Refuse a row before any of its features becomes known."""
+    names = tuple(x)
+    if (found := gather(x, names, 0.0, np.empty(len(names)))) < 0:
+        raise not_a_number(x, names[-1 - found])
+
+
+def not_a_number(x: dict[Hashable, Any], name: Hashable) -> ValueError:
+    return ValueError(
+        f"feature {name!r} must be a finite number, got {x[name]!r}; "
+        "encode categories (river.preprocessing.OneHotEncoder) and impute what is missing"
+    )
 
 
 def mirrored(online: Online) -> Online:

@@ -16,7 +16,7 @@ import numpy as np
 from river import base
 
 from omkl.arrays import Matrix, Vector
-from omkl.estimators.core import Core, LabelCore, TargetCore, in_order, make_seed
+from omkl.estimators.core import Core, LabelCore, TargetCore, check_row, in_order, make_seed
 from omkl.estimators.parameters import Parameters
 from omkl.settings import is_whole, require
 
@@ -75,23 +75,36 @@ class Door(Parameters):
         X = np.full((len(frame), len(names)), self._core.missing)
         for k, name in enumerate(names):
             if name in frame.columns:
-                try:
-                    X[:, k] = column = frame[name].to_numpy().astype(np.float64)
-                except (TypeError, ValueError):
-                    raise ValueError(
-                        f"column {name!r} must be numeric, got {frame[name].dtype}; encode it first"
-                    ) from None
-                if not np.isfinite(column).all():
-                    row = int(np.argmin(np.isfinite(column)))
-                    raise ValueError(
-                        f"column {name!r} must be finite, got {column[row]} in row {row}; impute or drop it "
-                        "(no row of this frame was learned)"
-                    )
+                X[:, k] = checked_column(frame, name)
         return X
+
+    def _met(self, kind: type[Core], frame: nw.DataFrame[Any]) -> Matrix:
+        """The frame as a matrix, its columns known from here on; refused before any of them is."""
+        for name in frame.columns:
+            checked_column(frame, name)
+        if self._core is None:
+            self._core = self._new(kind, frame.columns)
+        else:
+            self._core.meet(frame.columns)
+        return self._matrix(frame)
 
 
 def as_frame(X: Any) -> nw.DataFrame[Any]:
     return nw.from_native(X, eager_only=True)
+
+
+def checked_column(frame: nw.DataFrame[Any], name: str) -> Vector:
+    try:
+        column: Vector = frame[name].to_numpy().astype(np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(f"column {name!r} must be numeric, got {frame[name].dtype}; encode it first") from None
+    if not np.isfinite(column).all():
+        row = int(np.argmin(np.isfinite(column)))
+        raise ValueError(
+            f"column {name!r} must be finite, got {column[row]} in row {row}; impute or drop it "
+            "(no row of this frame was learned)"
+        )
+    return column
 
 
 def as_series(name: str, values: Any, like: nw.DataFrame[Any]) -> Any:
@@ -121,10 +134,11 @@ class Regressing(Door, base.MiniBatchRegressor):
 
     def learn_one(self, x: Row, y: float, w: float = 1.0) -> None:
         """Learn one row; it counts w times."""
-        y = checked_target(y)
+        y, w = checked_target(y), checked_weight(w)
         if self._core is None:
+            check_row(x)
             self._core = self._new(TargetCore, list(x))
-        self._core.learn_row(x, y, checked_weight(w))
+        self._core.learn_row(x, y, w)
 
     def predict_many(self, X: Any) -> Any:
         """Predictions for the rows of a frame, as a series of its kind."""
@@ -146,12 +160,8 @@ class Regressing(Door, base.MiniBatchRegressor):
         if not np.isfinite(targets).all():
             row = int(np.argmin(np.isfinite(targets)))
             raise ValueError(f"y must be finite, got {targets[row]} in row {row} (no row was learned)")
-        if self._core is None:
-            core = self._core = self._new(TargetCore, frame.columns)
-        else:
-            core = self._core
-            core.meet(frame.columns)
-        predictions: Vector = core.run(self._matrix(frame), targets)
+        X = self._met(TargetCore, frame)
+        predictions: Vector = self._core.run(X, targets)
         return predictions
 
 
@@ -193,9 +203,11 @@ class Classifying(Door, base.MiniBatchClassifier):
 
     def learn_one(self, x: Row, y: Any, w: float = 1.0) -> None:
         """Learn one row; it counts w times. A label that was never seen becomes known."""
+        w = checked_weight(w)
         if self._core is None:
+            check_row(x)
             self._core = self._new(LabelCore, list(x))
-        self._core.learn_row(x, y.item() if isinstance(y, np.generic) else y, checked_weight(w))
+        self._core.learn_row(x, y.item() if isinstance(y, np.generic) else y, w)
 
     def predict_proba_many(self, X: Any) -> Any:
         """Chances of all labels seen so far for the rows of a frame, a column for each label."""
@@ -228,10 +240,6 @@ class Classifying(Door, base.MiniBatchClassifier):
     def _run(self, frame: nw.DataFrame[Any], y: Any) -> Matrix:
         labels = y.tolist() if hasattr(y, "tolist") else list(y)
         require(len(labels) == len(frame), "y", f"one label for each of the {len(frame)} rows", len(labels))
-        if self._core is None:
-            core = self._core = self._new(LabelCore, frame.columns)
-        else:
-            core = self._core
-            core.meet(frame.columns)
-        chances: Matrix = core.run_chances(self._matrix(frame), labels)
+        X = self._met(LabelCore, frame)
+        chances: Matrix = self._core.run_chances(X, labels)
         return chances
