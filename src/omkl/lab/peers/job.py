@@ -2,7 +2,7 @@
 
 import json
 import warnings
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple, Self
@@ -23,6 +23,8 @@ from omkl.lab.peers.learners import LEARNERS, Learner
 from omkl.lab.peers.page import MACHINE, is_machine, page
 from omkl.lab.peers.walk import AFTER, SKIP, Walk, calibration_error, log_loss, recovery, right
 from omkl.persist import write_atomically
+
+Scores = Callable[[Walk, Course], Record]  # what is said of one run
 
 
 class Options(NamedTuple):
@@ -58,20 +60,28 @@ def compare(options: Options, out: Console, progress: Console) -> None:
     chosen = list(cells(options, out))
     if options.fresh:
         forget(options.out, {key for unit in chosen for key in unit.keys})
-    with Journal(options.out) as journal:
+    records = run_missing(chosen, options.out, options.jobs, options.seeds, progress, told)
+    if options.docs is not None:
+        write_atomically(options.docs, page(records).encode())
+        out.print(f"wrote {options.docs}", highlight=False)
+
+
+def run_missing(
+    chosen: list[Unit], path: Path, jobs: int, seeds: int, progress: Console, told: Callable[[Record], str]
+) -> dict[str, Record]:
+    """Run the cells that the file has not, add them to it, and return all that it holds."""
+    with Journal(path) as journal:
         units = [unit for unit in chosen if not finished(journal.records.get(unit.keys[0]))]
         if units:
-            here = machine.described() | {"jobs": options.jobs, "seeds": options.seeds}
+            here = machine.described() | {"jobs": jobs, "seeds": seeds}
             journal.add((f"{MACHINE} {1 + sum(map(is_machine, journal.records))}",), [here])
         with Patience(len(units), progress, "comparing") as patience:
-            for keys, records in spread(units, options.jobs, prefer="processes"):
+            for keys, records in spread(units, jobs, prefer="processes"):
                 journal.add(keys, records)
                 patience.tick(1)
                 if progress.is_terminal:
                     progress.print(told(records[0]), highlight=False)
-        if options.docs is not None:
-            write_atomically(options.docs, page(journal.records).encode())
-            out.print(f"wrote {options.docs}", highlight=False)
+        return journal.records
 
 
 def finished(record: Record | None) -> bool:
@@ -102,28 +112,32 @@ def cells(options: Options, out: Console) -> Iterable[Unit]:
 
 def cell(name: str, learner: str, rows: int | None, seeds: int) -> list[Record]:
     """One learner on one course."""
-    who, what = LEARNERS[learner], course(name, rows)
+    return [attempted(LEARNERS[learner], course(name, rows), seeds, scores)]
+
+
+def attempted(who: Learner, what: Course, seeds: int, scores: Scores) -> Record:
+    """What came of it, whatever it is."""
     record: Record = {
-        "course": name, "task": what.task, "learner": learner, "ours": who.ours, "status": "ok", "note": "",
+        "course": what.name, "task": what.task, "learner": who.name, "ours": who.ours, "status": "ok", "note": "",
         "rows": len(what.y), "of": what.of, "features": what.X.shape[1], "seeds": seeds,
     }  # fmt: skip
     if (absent := who.absent) is not None:
-        return [record | {"status": "missing", "note": absent}]
+        return record | {"status": "missing", "note": absent}
     record["version"] = __version__ if who.package == "omkl" else version(who.package)
     try:
         with warnings.catch_warnings(), np.errstate(all="ignore"), threadpool_limits(1):
             warnings.simplefilter("ignore")
-            runs = [measured(who, what, seed) for seed in range(seeds)]
+            runs = [measured(who, what, seed, scores) for seed in range(seeds)]
     except Exception as error:  # whatever a peer does, it is a line of the table
         text = str(error).splitlines()[0] if str(error) else ""
-        return [record | {"status": "raised", "note": f"{type(error).__name__}: {text}"[:100]}]
+        return record | {"status": "raised", "note": f"{type(error).__name__}: {text}"[:100]}
     whole = [run for run in runs if "gave_up" not in run]
     if 2 * len(whole) <= len(runs):
-        return [record | {"status": "diverged", "note": f"gave up at row {max(r.get('gave_up', 0) for r in runs)}"}]
-    return [record | summary(whole)]
+        return record | {"status": "diverged", "note": f"gave up at row {max(r.get('gave_up', 0) for r in runs)}"}
+    return record | summary(whole)
 
 
-def measured(who: Learner, what: Course, seed: int) -> Record:
+def measured(who: Learner, what: Course, seed: int, scores: Scores) -> Record:
     """One run."""
     try:
         walk = who.run(what.X, what.y, seed, what.task)
@@ -131,8 +145,11 @@ def measured(who: Learner, what: Course, seed: int) -> Record:
         return {"gave_up": 0}
     if len(walk.predictions) < len(what.y):
         return {"gave_up": len(walk.predictions)}
-    run: Record = {"microseconds": 1e6 * walk.seconds / len(what.y)}
-    return run | (of_labels(walk, what) if what.task == "labels" else of_numbers(walk, what))
+    return {"microseconds": 1e6 * walk.seconds / len(what.y)} | scores(walk, what)
+
+
+def scores(walk: Walk, what: Course) -> Record:
+    return of_labels(walk, what) if what.task == "labels" else of_numbers(walk, what)
 
 
 def of_labels(walk: Walk, what: Course) -> Record:

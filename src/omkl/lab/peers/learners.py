@@ -125,10 +125,13 @@ def plain(module: str, kind: str, **settings: Any) -> Callable[[], Any]:
     return make
 
 
-def exact_knn() -> Any:
-    neighbors = import_module("river.neighbors")
-    nearest = neighbors.KNNRegressor(engine=neighbors.LazySearch(window_size=1000))
-    return import_module("river.preprocessing").StandardScaler() | nearest
+def exact_knn(kind: str) -> Callable[[], Any]:
+    """Neighbours among the last 1000 rows, all of them looked at."""
+
+    def make() -> Any:
+        return scaled("neighbors", kind, engine=import_module("river.neighbors").LazySearch(window_size=1000))()
+
+    return make
 
 
 def river_rbf() -> Any:
@@ -213,7 +216,7 @@ LEARNERS = {
         Learner("last label", "omkl", L, last_label),
         Learner("river linear", "river", ND, river(scaled("linear_model", "LinearRegression"))),
         Learner("river KNN", "river", N, river(scaled("neighbors", "KNNRegressor"))),
-        Learner("river KNN, exact", "river", ND, river(exact_knn)),
+        Learner("river KNN, exact", "river", ND, river(exact_knn("KNNRegressor"))),
         Learner("river Hoeffding tree", "river", ND, river(scaled("tree", "HoeffdingAdaptiveTreeRegressor", seed=0))),
         Learner("river ARF", "river", ND, river(scaled("forest", "ARFRegressor", seed=0))),
         Learner("river AMF", "river", N, river(scaled("forest", "AMFRegressor", seed=0))),
