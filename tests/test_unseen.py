@@ -10,7 +10,8 @@ pytest.importorskip("river")
 
 from omkl.lab.peers.page import US
 from omkl.lab.unseen import fresh, used
-from omkl.lab.unseen.__main__ import LEARNERS, MAKERS, main, of_labels, stream
+from omkl.lab.unseen.__main__ import main
+from omkl.lab.unseen.job import LEARNERS, MAKERS, of_labels, stream
 from omkl.lab.unseen.page import Pair, page
 
 ROWS = 40
@@ -88,7 +89,7 @@ def test_two_per_cent_decide(ours: float, theirs: float, verdict: str):
     assert Pair("a", ours, theirs, "b").verdict == verdict
 
 
-# The page
+# The file and the page
 
 
 def test_what_is_done_is_not_done_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
@@ -115,7 +116,7 @@ def test_the_page_counts_and_hides_no_loss():
         "3": record("winds", US, error=0.1, coverage=0.9), "4": record("winds", "river linear", error=0.2),
         "5": record("winds", "river AMF", status="raised", note="TypeError: no"),
     })  # fmt: skip
-    assert "| fresh | squared error / variance | 2 | 1 | 0 | 1 | 1.00 |" in text
+    assert "| fresh | squared error / variance | the best of each stream | 2 | 1 | 0 | 1 | 1.00 |" in text
     assert text.index("| tides | 10 x 2 | 0.3 | **0.2** | river linear | 1.50 | lost |") < text.index(
         "| winds | 10 x 2"
     )
