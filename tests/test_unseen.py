@@ -8,12 +8,13 @@ import pytest
 
 pytest.importorskip("river")
 
-from omkl.lab.peers.page import US
+from omkl.lab.peers.page import US, read
 from omkl.lab.unseen import fresh, used
 from omkl.lab.unseen.__main__ import main
 from omkl.lab.unseen.job import LEARNERS, MAKERS, of_labels, stream
-from omkl.lab.unseen.page import Pair, page
+from omkl.lab.unseen.page import PAGE, RESULTS, Pair, page
 
+ROOT = Path(__file__).parent.parent
 ROWS = 40
 
 
@@ -116,10 +117,19 @@ def test_the_page_counts_and_hides_no_loss():
         "3": record("winds", US, error=0.1, coverage=0.9), "4": record("winds", "river linear", error=0.2),
         "5": record("winds", "river AMF", status="raised", note="TypeError: no"),
     })  # fmt: skip
-    assert "| fresh | squared error / variance | the best of each stream | 2 | 1 | 0 | 1 | 1.00 |" in text
+    assert "| fresh | squared error / variance | the best | 2 | 1 | 0 | 1 | 1.00 |" in text
     assert text.index("| tides | 10 x 2 | 0.3 | **0.2** | river linear | 1.50 | lost |") < text.index(
         "| winds | 10 x 2"
     )
     assert "- tides (fresh): 80.0 %" in text
     assert "- river AMF on winds: raised, TypeError: no" in text
     assert "A\\_b." in text
+
+
+def test_the_committed_page_is_made_from_the_committed_results():
+    assert (ROOT / PAGE).read_text(encoding="utf-8") == page(read(ROOT / RESULTS))
+
+
+def test_the_committed_results_have_every_learner_on_every_stream():
+    wanted = {f"{name} | {who}" for name, (_, task, _) in MAKERS.items() for who in LEARNERS[task]}
+    assert wanted <= set(read(ROOT / RESULTS))

@@ -139,7 +139,7 @@ def counted(cells: list[Record], peers: Callable[[Results], Iterable[str | None]
             results = by_stream(cells, group, task)
             for who in peers(results):
                 if found := pairs(results, what, who):
-                    rows.append([group, title, who or "the best of each stream", str(len(found)), *tally(found)])
+                    rows.append([group, title, who or "the best", str(len(found)), *tally(found)])
     return rows
 
 
