@@ -33,6 +33,7 @@ from omkl.lab.peers.page import (
 from omkl.lab.pictures import drawings
 from omkl.lab.reproduce import quoted, readings
 from omkl.lab.reproduce.results import Place, Result, place
+from omkl.lab.unseen import page as unseen
 from omkl.persist import write_atomically
 
 PEERS, REPRODUCTION = Path("results/peers.jsonl"), Path("results/reproduction.jsonl")
@@ -111,6 +112,7 @@ def pages(project: Path, run: str | None = None) -> dict[Path, str]:
     in_readme = {
         "peers": f"{beside_peers(results, measured)}\n{tally(results)} Where it loses:\n\n"
         + "\n".join(losses(results)),
+        "unseen": unseen.in_a_sentence(read(project / unseen.RESULTS)),
         "paper": quoted.of_the_paper(measured),
     }
     if run is not None:
