@@ -2,8 +2,6 @@
 
 import inspect
 import pickle
-import subprocess
-import sys
 
 import numpy as np
 import pandas as pd
@@ -239,9 +237,3 @@ def test_doors_have_the_same_parameters():
         for name in ours:
             default = inspect.signature(kind).parameters[name].default
             assert default == inspect.signature(getattr(omkl, kind.__name__)).parameters[name].default
-
-
-def test_without_river_the_import_says_what_to_install():
-    code = "import sys; sys.modules['river'] = None; import omkl; import omkl.river"
-    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert "pip install 'omkl[river]'" in run.stderr.splitlines()[-1]

@@ -1,10 +1,5 @@
 """The names of the river door."""
 
-try:
-    import river  # noqa: F401  # only to see whether it is there
-except ImportError:
-    raise ImportError("omkl.river needs river: pip install 'omkl[river]'") from None
-
 from omkl.estimators.river.graph_mkl import GraphMKLClassifier, GraphMKLRegressor
 from omkl.estimators.river.paper import (
     OMKLGFClassifier,

@@ -25,7 +25,6 @@ EXTRAS = {
     "plotly": "run",
     "jinja2": "run",
     "matplotlib": "plot",
-    "river": "river",
     "pyspark": "spark",
 }
 
