@@ -1,11 +1,7 @@
 """GraphMKL: laws of its parts, and what it promises its users."""
 
-from typing import Any
-
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from streams import graph_settings as small
 from streams import raw_and_turning as stream
 
@@ -13,46 +9,6 @@ import omkl
 import omkl.river
 from omkl.estimators.graph_core import GraphTargetCore
 from omkl.rounds import graph_mkl
-
-
-def test_the_triangular_root_is_that_of_the_least_squares_solution():
-    """After n rows R' R = (ridge I + Z' Z)^-1 and theta is the ridge regression."""
-    rng = np.random.default_rng(0)
-    Z, t, ridge = rng.normal(size=(40, 7)), rng.normal(size=40), 0.3
-    R, theta = np.eye(7) / np.sqrt(ridge), np.zeros(7)
-    for z, target in zip(Z, t, strict=True):
-        phi = R @ z
-        theta = theta + R.T @ phi / (1 + phi @ phi) * (target - theta @ z)
-        R = graph_mkl.downdate(phi) @ R
-        assert np.allclose(R, np.tril(R))
-    P = np.linalg.inv(ridge * np.eye(7) + Z.T @ Z)
-    np.testing.assert_allclose(R.T @ R, P, rtol=1e-10)
-    np.testing.assert_allclose(theta, P @ Z.T @ t, rtol=1e-10)
-
-
-@given(st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=9))
-def test_a_downdate_is_the_root_of_what_it_takes_away(phi):
-    phi = np.array(phi)
-    T = graph_mkl.downdate(phi)
-    wanted = np.eye(len(phi)) - np.outer(phi, phi) / (1 + phi @ phi)
-    np.testing.assert_allclose(T.T @ T, wanted, atol=1e-9)
-    assert (np.diagonal(T) > 0).all()
-
-
-def test_a_row_makes_least_squares_no_surer_than_asked():
-    """z' P z after a row is q / (1 + q), but not below `sure`; P never grows, and theta learns all the same."""
-    rng = np.random.default_rng(0)
-    problem = small().problem("graph-mkl", d=2)._replace(sure=0.05)
-    R, theta = 10 * np.eye(5), np.zeros((1, 5))
-    for _ in range(500):
-        z, before, was = rng.normal(size=5), R.T @ R, theta.copy()
-        phi = R @ z
-        graph_mkl.solve(problem, R, theta, phi, np.ones(1), 1.0)
-        q, after = phi @ phi, z @ R.T @ R @ z
-        np.testing.assert_allclose(after, max(q / (1 + q), min(q, 0.05)), rtol=1e-9)
-        assert np.linalg.eigvalsh(before - R.T @ R).min() > -1e-12 * np.linalg.norm(before)
-        assert (theta != was).all()
-    assert 0.01 < after < 0.1
 
 
 def test_sure_least_squares_go_on_learning():
@@ -130,7 +86,7 @@ def test_what_looks_at_a_new_input_starts_from_nothing_and_gradient_experts_keep
     assert not moved.all()
     for i in range(len(moved)):
         np.testing.assert_array_equal(online.state.theta[0, i, ..., moved[i]], 0)
-        # least squares are in test_least_squares_that_lose_features_are_as_if_they_had_never_had_them
+        # least squares are in tests/test_least_squares.py
         np.testing.assert_array_equal(online.state.theta[0, i, 1:][..., ~moved[i]], theta[0, i, 1:][..., ~moved[i]])
     kept = ~moved[:, : before.V.shape[2]]
     for old, new, same in zip(before.V, online.problem.V, kept, strict=True):  # the inputs are divided by sqrt(d)
@@ -345,11 +301,10 @@ def test_a_line_is_followed_far_out_but_not_beyond_what_was_seen():
 def test_a_logistic_step_is_a_step_of_newtons_method_on_the_penalised_loss():
     """From theta = 0 on two labels: P is the inverse Hessian, and theta moves against the gradient by it."""
     rng = np.random.default_rng(0)
-    problem = small(task="classification", outputs=2).problem("graph-mkl", d=2)._replace(sure=0.0)
     ridge, z = 0.5, rng.normal(size=5)
     R, theta, label = np.eye(5) / np.sqrt(ridge), np.zeros((2, 5)), np.array([0.0, 1.0])
     voice = graph_mkl.Voice(z, np.zeros(2), 0.0, R @ z)
-    graph_mkl.newton(problem, R, theta, voice, np.zeros(2), label, 1.0)
+    graph_mkl.newton(R, theta, voice, np.zeros(2), label, 1.0, sure=0.0)
     P = np.linalg.inv(ridge * np.eye(5) + 0.25 * np.outer(z, z))
     np.testing.assert_allclose(R.T @ R, P, rtol=1e-12)
     np.testing.assert_allclose(theta, np.outer(label - 0.5, P @ z), rtol=1e-12)
@@ -426,28 +381,6 @@ def test_river_and_scikit_learn_say_the_same():
     dist = river.predict_one(row, with_dist=True)
     mean, std = sklearn.predict(X[-1:], return_std=True)
     assert (dist.mu, dist.sigma) == pytest.approx((mean[0], std[0]))
-
-
-def test_least_squares_that_lose_features_are_as_if_they_had_never_had_them():
-    rng = np.random.default_rng(0)
-    Z, Y, ridge = rng.normal(size=(60, 12)), rng.normal(size=(60, 2)), 0.1
-    fresh = np.isin(np.arange(12), [1, 4, 5, 11])
-
-    def solved(columns: Any) -> tuple[Any, Any]:
-        P = np.linalg.inv(Z[:, columns].T @ Z[:, columns] + ridge * np.eye(sum(columns)))
-        return P, (P @ Z[:, columns].T @ Y).T
-
-    P, theta = solved(np.ones(12, dtype=bool))
-    R = np.linalg.cholesky(P[::-1, ::-1]).T[::-1, ::-1].copy()  # lower triangular, P = R' R
-    np.testing.assert_allclose(R.T @ R, P, atol=1e-12)
-    graph_mkl.unlearn(R, theta, fresh, ridge)
-    wanted, coefficients = solved(~fresh)
-    np.testing.assert_allclose((R.T @ R)[np.ix_(~fresh, ~fresh)], wanted, atol=1e-12)
-    np.testing.assert_allclose((R.T @ R)[np.ix_(fresh, fresh)], np.eye(4) / ridge, atol=1e-10)
-    np.testing.assert_allclose((R.T @ R)[np.ix_(fresh, ~fresh)], 0, atol=1e-10)
-    np.testing.assert_allclose(theta[:, ~fresh], coefficients, atol=1e-12)
-    assert not theta[:, fresh].any()
-    assert (np.triu(R, 1) == 0).all()
 
 
 @pytest.mark.parametrize("seed", range(4))

@@ -1,6 +1,6 @@
 // As rounds/graph_mkl.py: least squares and gradient experts on every kernel, explorers sent by the graph.
 #pragma once
-#include "roots.hpp"
+#include "least_squares.hpp"
 #include "weights.hpp"
 
 namespace omkl {

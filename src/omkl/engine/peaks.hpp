@@ -1,7 +1,7 @@
 // What the machine can do at best: the loops that the floor of `omkl bench` is made of. They are compiled with the
 // rounds, because a peak only bounds code of the same compiler, flags and polynomials.
 #pragma once
-#include "roots.hpp"
+#include "least_squares.hpp"
 #include "weights.hpp"
 
 namespace omkl {

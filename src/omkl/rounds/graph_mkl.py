@@ -47,6 +47,7 @@ from omkl.arrays import Index, Mask, Matrix, Tensor, Vector, padded
 from omkl.features import features
 from omkl.graph import Graph
 from omkl.rounds.descent import TOO_FAR, require_bounded
+from omkl.rounds.least_squares import solve, unlearn
 from omkl.rounds.weights import normalised
 
 Task = Literal["regression", "classification"]
@@ -211,21 +212,6 @@ def widen(problem: Problem, state: State) -> State:
         be_born(problem, s, other)
         s.trust[:] = 0
     return s
-
-
-def unlearn(R: Matrix, theta: Matrix, fresh: Mask, ridge: float) -> None:
-    """Least squares as if these features had never been there, and new ones in their place.
-
-    The others take over what the old ones said: their coefficients and P are those given that the coefficients
-    of the old ones are 0. Cutting those off instead would be ruinous, as large ones cancel each other.
-    """
-    U, S = np.linalg.qr(R[:, fresh])
-    theta -= np.linalg.lstsq(S.T, theta[:, fresh].T)[0].T @ (U.T @ R)
-    theta[:, fresh] = 0
-    rows = (R - U @ (U.T @ R)) * ~fresh
-    rows = np.vstack((rows, np.diag(fresh)[fresh] / np.sqrt(ridge)))
-    root = np.linalg.qr(rows[:, ::-1])[1]
-    R[...] = np.tril(root[::-1, ::-1])
 
 
 def forget(problem: Problem, s: State, g: int) -> None:
@@ -418,27 +404,16 @@ def improve(problem: Problem, s: State, g: int, e: int, voice: Voice, target: Ve
     if step is not None:
         theta += min(1.0, weight * step) * np.outer(target - theta @ z, z)
     elif problem.task == "classification" and e >= on_kernels(problem):
-        newton(problem, R, theta, voice, s.shift[g], target + s.shift[g], weight)
+        newton(R, theta, voice, s.shift[g], target + s.shift[g], weight, problem.sure)
     else:
-        solve(problem, R, theta, voice.phi, target - theta @ z, weight)
+        solve(R, theta, voice.phi, target - theta @ z, weight, problem.sure)
 
 
-def newton(
-    problem: Problem, R: Matrix, theta: Matrix, voice: Voice, shift: Vector, label: Vector, weight: float
-) -> None:
+def newton(R: Matrix, theta: Matrix, voice: Voice, shift: Vector, label: Vector, weight: float, sure: float) -> None:
     """One step of logistic regression: least squares in which a row counts by the doubt that was left about it."""
     p = chances(shift + theta @ voice.z, 1.0)
     doubt = max(float(p.max() * (1 - p.max())), LEAST_DOUBT)
-    solve(problem, R, theta, voice.phi, (label - p) / doubt, doubt * weight)
-
-
-def solve(problem: Problem, R: Matrix, theta: Matrix, phi: Vector, gap: Vector, weight: float) -> None:
-    """One row of recursive least squares, phi = R z; the row counts for P only until z' P z is `sure`."""
-    q = float(phi @ phi)
-    theta += np.outer(weight * gap, R.T @ phi / (1 + weight * q))
-    counts = weight if problem.sure == 0 else min(weight, 1 / problem.sure - 1 / max(q, LEAST_VARIANCE))
-    if counts > 0:
-        R[...] = downdate(np.sqrt(counts) * phi) @ R
+    solve(R, theta, voice.phi, (label - p) / doubt, doubt * weight, sure)
 
 
 def correct(problem: Problem, s: State, voices: list[dict[int, Voice]], mixed: Vector, y: float, weight: float) -> None:
@@ -447,15 +422,7 @@ def correct(problem: Problem, s: State, voices: list[dict[int, Voice]], mixed: V
     for g in (0, 1):
         if voices[g]:
             z, theta = beyond(problem, s, g, voices[g], mixed), s.theta_mix[g][None]
-            solve(problem, s.R_mix[g], theta, s.R_mix[g] @ z, gap - theta @ z, weight)
-
-
-def downdate(phi: Vector) -> Matrix:
-    """The lower triangular T with T' T = I - phi phi' / (1 + |phi|^2): T R is the root of P - P z z' P / a."""
-    a = 1 + np.cumsum(phi**2)
-    before = np.append(1.0, a[:-1])
-    T: Matrix = np.tril(-np.outer(phi / np.sqrt(before * a), phi), -1) + np.diag(np.sqrt(before / a))
-    return T
+            solve(s.R_mix[g], theta, s.R_mix[g] @ z, gap - theta @ z, weight, problem.sure)
 
 
 def refit(problem: Problem, s: State, g: int) -> None:

@@ -1,4 +1,4 @@
-// Least squares by a triangular root: P = R' R, R lower triangular with rows padded to whole registers.
+// As rounds/least_squares.py: P = R' R, R lower triangular, its rows padded to whole registers.
 #pragma once
 #include "lanes.hpp"
 
