@@ -21,14 +21,14 @@ help: ## show this list
 
 demo: $(INSTALLED) ## set up, run everything in small and write a report (ARGS="--quick")
 	@mkdir -p build
-	@$(BIN)/omkl demo --out build/demo $(ARGS)
+	@$(BIN)/omkl-lab demo --out build/demo $(ARGS)
 
 reproduce: $(INSTALLED) ## the paper's tables and figures (ARGS="--theory --beyond")
 	@mkdir -p build
-	@$(BIN)/omkl reproduce --out build/reproduction $(ARGS)
+	@$(BIN)/omkl-lab reproduce --out build/reproduction $(ARGS)
 
-compare: $(INSTALLED) ## every learner beside its peers (ARGS="--datasets airfoil"; pip install -e '.[bench]' first)
-	$(BIN)/python -m omkl.lab.peers --docs docs/peers.md $(ARGS)
+compare: $(INSTALLED) ## every learner beside its peers (ARGS="--datasets airfoil"; pip install -e 'lab[peers]' first)
+	$(BIN)/python -m omkl_lab.peers --docs docs/peers.md $(ARGS)
 
 test: lint ## set up, then lint, types, import contract, tests and doctests
 	$(BIN)/pytest -n 2 -m "not slow and not soak"
@@ -55,9 +55,9 @@ smoke: $(INSTALLED)
 soak: $(INSTALLED) ## the tests that take very long
 	$(BIN)/pytest -m soak $(SOME)
 
-bench: $(INSTALLED) ## floor, algorithms, peers: file and page in build/ (ARGS="--quick"; pip install -e '.[bench]' for peers)
+bench: $(INSTALLED) ## floor, algorithms, peers: file and page in build/ (ARGS="--quick"; pip install -e 'lab[peers]' for peers)
 	@mkdir -p build
-	@$(BIN)/omkl bench --json build/bench.json --html build/bench.html $(ARGS)
+	@$(BIN)/omkl-lab bench --json build/bench.json --html build/bench.html $(ARGS)
 
 format: $(INSTALLED) ## format Python and C++
 	$(BIN)/ruff check --fix
@@ -65,10 +65,10 @@ format: $(INSTALLED) ## format Python and C++
 	$(BIN)/clang-format -i $(CPP)
 
 equations: $(INSTALLED) ## write docs/equations.md from the numbers in the source
-	$(BIN)/python -m omkl.lab.equations
+	$(BIN)/python -m omkl_lab.equations
 
 readme: $(INSTALLED) ## write what README and pages quote, and the pictures, from results/
-	$(BIN)/python -m omkl.lab.readme
+	$(BIN)/python -m omkl_lab.readme
 
 docs: $(DOCUMENTED) ## build the site in build/site
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
@@ -84,7 +84,7 @@ lock: ## write constraints.txt from the newest versions
 
 clean: ## remove what was built and cached, but not .venv
 	rm -rf build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache $(INSTALLED)
-	find src tests -name __pycache__ -prune -exec rm -rf {} +
+	find src lab tests -name __pycache__ -prune -exec rm -rf {} +
 
 distclean: clean ## remove .venv too: as after git clone
 	rm -rf $(VENV)
@@ -95,13 +95,14 @@ $(VENV)/pyvenv.cfg:
 	  { echo "omkl needs Python 3.11 or newer; try make PYTHON=python3.12" >&2; exit 1; }
 	@$(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); echo "on Debian: $(APT)" >&2; exit 1; }
 
-$(INSTALLED): $(VENV)/pyvenv.cfg pyproject.toml CMakeLists.txt constraints.txt $(CPP)
+$(INSTALLED): $(VENV)/pyvenv.cfg pyproject.toml lab/pyproject.toml CMakeLists.txt constraints.txt $(CPP)
 	@command -v $(CXX) >/dev/null && \
 	  $(BIN)/python -c 'import pathlib, sys, sysconfig; sys.exit(not pathlib.Path(sysconfig.get_path("include"), "Python.h").exists())' || \
 	  { echo "omkl's engine needs a C++ compiler and Python's headers; on Debian: $(APT)" >&2; exit 1; }
 	@echo "Setting up .venv and building omkl (a few minutes the first time)"
 	@$(BIN)/python $(PIP) install --constraint constraints.txt $(BUILD_TOOLS)
 	@$(BIN)/python $(PIP) install --no-build-isolation --constraint constraints.txt --editable '.[dev]'
+	@$(BIN)/python $(PIP) install --no-build-isolation --constraint constraints.txt --editable lab
 	@touch $@
 
 # The tools of the site are not needed to develop, so they come when the site is built.

@@ -1,5 +1,23 @@
-"""What is collected depends on what is installed: the doctests of Spark's room want pyspark."""
+"""What pytest collects, how hypothesis runs, and the browser that tests share."""
 
+import os
+from collections.abc import Iterator
 from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
 
-collect_ignore = [] if find_spec("pyspark") else ["src/omkl/fleet/spark.py", "tests/spark_driver.py"]
+import pytest
+from browser import started
+from hypothesis import HealthCheck, settings
+
+# the doctests of the Spark module need pyspark
+collect_ignore = [] if find_spec("pyspark") else ["src/omkl/fleet/spark.py", "tests/fleet/spark_driver.py"]
+
+settings.register_profile("same", deadline=None, derandomize=True, database=None)
+settings.register_profile("wander", deadline=None, max_examples=1000, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))
+
+
+@pytest.fixture
+def browser(tmp_path: Path) -> Iterator[Any]:
+    yield from started(tmp_path / "profile")

@@ -9,9 +9,9 @@ Run it: python examples/energy.py
 import gzip
 
 import numpy as np
+from omkl_lab.data.sets import locate
 
 import omkl
-from omkl.lab.data.sets import locate
 
 DAY = 144  # readings, one every ten minutes (the data set lacks those above 300 Wh, so its days are shorter)
 

@@ -7,6 +7,8 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from streams import gaussians, of_all_families, small
 
+from omkl.algorithms import sfg_mkl_r
+from omkl.algorithms.schedule import Schedule
 from omkl.graph import (
     by_similarity,
     dominating_set,
@@ -17,8 +19,6 @@ from omkl.graph import (
     similarity_graph,
 )
 from omkl.kernels import Gaussian, dictionary, log_overlap
-from omkl.rounds import sfg_mkl_r
-from omkl.rounds.schedule import Schedule
 
 DICTIONARIES = {"paper": dictionary("paper"), "families": dictionary("families"), "few": of_all_families(7)}
 SHAPES = [(name, d, M) for name in DICTIONARIES for d in (1, 8, 100) for M in (1, 2, 5, len(DICTIONARIES[name]))]

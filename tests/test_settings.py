@@ -5,10 +5,10 @@ import numpy as np
 import pytest
 from streams import LEARNERS, gaussians, small
 
+from omkl.algorithms.descent import Descent
+from omkl.algorithms.schedule import Schedule
 from omkl.kernels import Cauchy, Gaussian, dictionary
 from omkl.online import ROUNDS
-from omkl.rounds.descent import Descent
-from omkl.rounds.schedule import Schedule
 from omkl.settings import Settings
 
 COUNTS = ["n_features", "out_degree", "draws", "freeze_after", "horizon", "budget"]

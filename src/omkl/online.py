@@ -10,10 +10,10 @@ from numpy.typing import ArrayLike
 from threadpoolctl import threadpool_limits
 
 from omkl import engine
+from omkl.algorithms import graph_mkl, omkl_gf, omkr, raker, rfomkr, sfg_mkl, sfg_mkl_r
+from omkl.algorithms.descent import TOO_FAR
 from omkl.arrays import Matrix, Vector
 from omkl.errors import BudgetWarning, DivergenceError
-from omkl.rounds import graph_mkl, omkl_gf, omkr, raker, rfomkr, sfg_mkl, sfg_mkl_r
-from omkl.rounds.descent import TOO_FAR
 from omkl.settings import LEARNERS, GraphSettings, Settings
 
 ROUNDS: dict[str, Any] = {
@@ -229,7 +229,7 @@ class Online:
 
     @property
     def state(self) -> Any:
-        """A copy of the state, as the learner's module in `omkl.rounds` defines it."""
+        """A copy of the state, as the learner's module in `omkl.algorithms` defines it."""
         with self._lock:
             return _copied(self._runner.state)
 

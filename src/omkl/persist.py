@@ -30,16 +30,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from omkl.algorithms import graph_mkl
+from omkl.algorithms.descent import STABILISERS, Descent
+from omkl.algorithms.schedule import Schedule
+from omkl.algorithms.sfg_mkl import COMMITS
 from omkl.arrays import padded_copy
 from omkl.errors import ModelFileError
 from omkl.graph import Graph
 from omkl.kernels import Cauchy, Gaussian, Kernel, Laplacian, Matern
 from omkl.losses import LOSSES
 from omkl.online import ROUNDS, Checkpoint, Online
-from omkl.rounds import graph_mkl
-from omkl.rounds.descent import STABILISERS, Descent
-from omkl.rounds.schedule import Schedule
-from omkl.rounds.sfg_mkl import COMMITS
 
 MAGIC = b"OMKL\r\n\x1a\n"
 VERSION = 1
@@ -65,7 +65,7 @@ _HOMES = {
     "stream": "omkl.stream.model",
     "checkpoint": "omkl.stream.run",
     "fleet": "omkl.fleet.local",
-    "fleet-key": "omkl.fleet.mould",
+    "fleet-key": "omkl.fleet.template",
 }
 _KERNELS: dict[str, type[Kernel]] = {c.__name__: c for c in (Gaussian, Laplacian, Matern, Cauchy)}
 

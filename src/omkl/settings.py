@@ -6,14 +6,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
+from omkl.algorithms import graph_mkl, omkl_gf, omkr, raker, rfomkr, sfg_mkl, sfg_mkl_r
+from omkl.algorithms.descent import Descent, Stabiliser
+from omkl.algorithms.schedule import Schedule
+from omkl.algorithms.sfg_mkl import Commit
 from omkl.features import Draw, column_names, few_inputs, frequencies, orthogonal_frequencies
 from omkl.graph import similarity_graph
 from omkl.kernels import Gaussian, Kernel, dictionary
 from omkl.losses import LossName
-from omkl.rounds import graph_mkl, omkl_gf, omkr, raker, rfomkr, sfg_mkl, sfg_mkl_r
-from omkl.rounds.descent import Descent, Stabiliser
-from omkl.rounds.schedule import Schedule
-from omkl.rounds.sfg_mkl import Commit
 
 LearnerName = Literal["omkr", "rfomkr", "raker", "omkl-gf", "sfg-mkl", "sfg-mkl-r", "graph-mkl"]
 LEARNERS: tuple[LearnerName, ...] = get_args(LearnerName)

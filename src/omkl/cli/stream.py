@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
-from omkl.cli.door import INTERRUPTED, app, plainly, words
+from omkl.cli.base import INTERRUPTED, app, plainly, words
 
 LEARNERS = ("graph-mkl", "sfg-mkl", "sfg-mkl-r", "raker", "omkl-gf", "omkr", "rfomkr")
 

@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
+from omkl.algorithms import omkr
 from omkl.arrays import LANES, Matrix, Vector, is_padded, padded, padded_copy
 from omkl.engine import _native
 from omkl.engine._native import first_beyond, first_not_finite, peak, supported
 from omkl.kernels import Cauchy, Gaussian, Kernel, Laplacian, Matern
-from omkl.rounds import omkr
 
 __all__ = [
     "GrowingRunner",

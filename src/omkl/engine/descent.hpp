@@ -1,4 +1,4 @@
-// As rounds/schedule.py and rounds/descent.py: rates, and how one kernel's theta moves.
+// As algorithms/schedule.py and algorithms/descent.py: rates, and how one kernel's theta moves.
 #pragma once
 #include "losses.hpp"
 

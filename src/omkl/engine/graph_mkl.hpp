@@ -1,4 +1,4 @@
-// As rounds/graph_mkl.py: least squares and gradient experts on every kernel, explorers sent by the graph.
+// As algorithms/graph_mkl.py: least squares and gradient experts on every kernel, explorers sent by the graph.
 #pragma once
 #include "least_squares.hpp"
 #include "weights.hpp"

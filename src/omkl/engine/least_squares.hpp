@@ -1,4 +1,4 @@
-// As rounds/least_squares.py: P = R' R, R lower triangular, its rows padded to whole registers.
+// As algorithms/least_squares.py: P = R' R, R lower triangular, its rows padded to whole registers.
 #pragma once
 #include "lanes.hpp"
 

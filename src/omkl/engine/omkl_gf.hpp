@@ -1,4 +1,4 @@
-// As rounds/omkl_gf.py: M draws with replacement, the different ones among them are heard.
+// As algorithms/omkl_gf.py: M draws with replacement, the different ones among them are heard.
 #pragma once
 #include "weights.hpp"
 

@@ -1,4 +1,4 @@
-// As rounds/omkr.py: exact kernels on all support points, taken in blocks that share distances.
+// As algorithms/omkr.py: exact kernels on all support points, taken in blocks that share distances.
 #pragma once
 #include "weights.hpp"
 

@@ -1,4 +1,4 @@
-// As rounds/raker.py: every kernel, every round.
+// As algorithms/raker.py: every kernel, every round.
 #pragma once
 #include "weights.hpp"
 

@@ -1,4 +1,4 @@
-// As rounds/rfomkr.py: OMKR's step and weights on the random features.
+// As algorithms/rfomkr.py: OMKR's step and weights on the random features.
 #pragma once
 #include "omkr.hpp"
 #include "raker.hpp"

@@ -1,4 +1,4 @@
-// As rounds/sfg_mkl.py (Algorithm 1): draw a node, hear its out-neighbours, learn from them.
+// As algorithms/sfg_mkl.py (Algorithm 1): draw a node, hear its out-neighbours, learn from them.
 #pragma once
 #include "weights.hpp"
 

@@ -1,4 +1,4 @@
-// As rounds/sfg_mkl_r.py (Algorithm 2): SFG-MKL on a graph refined by what the nodes are worth.
+// As algorithms/sfg_mkl_r.py (Algorithm 2): SFG-MKL on a graph refined by what the nodes are worth.
 // The refined graph is the first one and at most one edge more into each kernel, (d_i, i).
 #pragma once
 #include "sfg_mkl.hpp"

@@ -227,7 +227,7 @@ inline void build(GraphMkl::Problem &p, Kept &kept, nb::handle o) {
   p.n = 2 * p.V.D, p.stride = padded(p.n);
   p.n_lin = p.V.d + 1, p.stride_lin = padded(p.n_lin);
 }
-// Its kernels come as codes and rates: `o` has `families` and `rates` beside the fields of rounds/omkr.py.
+// Its kernels come as codes and rates: `o` has `families` and `rates` beside the fields of algorithms/omkr.py.
 inline void build(Omkr::Problem &p, Kept &kept, nb::handle o) {
   auto families = nb::cast<std::vector<int>>(o.attr("families"));
   auto rates = kept.view<ConstVector>(o, "rates");

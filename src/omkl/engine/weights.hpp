@@ -1,4 +1,4 @@
-// As rounds/weights.py: weights kept as logarithms, and chances made of them.
+// As algorithms/weights.py: weights kept as logarithms, and chances made of them.
 #pragma once
 #include "features.hpp"
 

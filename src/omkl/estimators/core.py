@@ -11,11 +11,11 @@ from typing import Any, Literal, Self
 
 import numpy as np
 
+from omkl.algorithms.weights import normalised
 from omkl.arrays import Matrix, Vector
 from omkl.engine._native import gather
 from omkl.errors import DivergenceError
 from omkl.online import Online
-from omkl.rounds.weights import normalised
 from omkl.scaling import InputScaler, TargetScaler
 from omkl.settings import Settings
 

@@ -6,12 +6,12 @@ from typing import Any, Self
 
 import numpy as np
 
+from omkl.algorithms import graph_mkl
+from omkl.algorithms.graph_mkl import GAIN, LEVELS
+from omkl.algorithms.weights import normalised
 from omkl.arrays import Matrix, Vector
 from omkl.estimators.core import Core, stacked, stretches
 from omkl.losses import LossName
-from omkl.rounds import graph_mkl
-from omkl.rounds.graph_mkl import GAIN, LEVELS
-from omkl.rounds.weights import normalised
 from omkl.settings import GraphSettings, require
 
 ONE_SIGMA = 0.6827

@@ -8,13 +8,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar
 
+from omkl.algorithms.descent import Stabiliser
+from omkl.algorithms.sfg_mkl import Commit
 from omkl.estimators.core import Scale
 from omkl.estimators.graph_core import graph_settings
 from omkl.features import Draw
 from omkl.kernels import Kernel
 from omkl.losses import LossName
-from omkl.rounds.descent import Stabiliser
-from omkl.rounds.sfg_mkl import Commit
 from omkl.settings import GraphSettings, Settings
 
 Kernels = str | Sequence[Kernel]

@@ -14,8 +14,8 @@ from omkl.arrays import Matrix
 from omkl.engine import cores, first_not_finite
 from omkl.errors import DivergenceError
 from omkl.estimators import sklearn
-from omkl.fleet.keep import Groups, Models, Records
-from omkl.fleet.mould import Key, Learned, Mould, checked_classes, checked_learner
+from omkl.fleet.storage import Groups, Models, Records
+from omkl.fleet.template import Key, Learned, Mould, checked_classes, checked_learner
 
 TAME = 1e30  # a stabilised learner whose data never went beyond this cannot diverge
 FEW = 64  # rows that are not worth a second thread

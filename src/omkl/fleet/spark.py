@@ -24,7 +24,7 @@ from pyspark.sql.streaming.state import GroupState, GroupStateTimeout
 from omkl import persist
 from omkl.errors import DivergenceError
 from omkl.fleet.local import Fleet
-from omkl.fleet.mould import Mould, checked_classes, checked_learner
+from omkl.fleet.template import Mould, checked_classes, checked_learner
 
 KEYS = (T.StringType, T.ByteType, T.ShortType, T.IntegerType, T.LongType)
 WHOLE = (T.ByteType, T.ShortType, T.IntegerType, T.LongType)

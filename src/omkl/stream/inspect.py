@@ -10,9 +10,9 @@ from rich.markup import escape
 from rich.table import Table
 
 from omkl import persist
+from omkl.algorithms.weights import normalised
 from omkl.estimators.core import Core
 from omkl.online import Online
-from omkl.rounds.weights import normalised
 from omkl.stream.display import kernel_name
 from omkl.stream.model import StreamModel
 from omkl.stream.run import Kept

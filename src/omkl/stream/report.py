@@ -9,9 +9,9 @@ import numpy as np
 
 from omkl.arrays import Index, Matrix, Vector
 from omkl.estimators.core import in_order
-from omkl.page.charts import COLOURS, Chart, chart, choice, digits, log_axis
-from omkl.page.render import render
 from omkl.persist import write_atomically
+from omkl.report.charts import COLOURS, Chart, chart, choice, digits, log_axis
+from omkl.report.render import render
 from omkl.stream.compare import Comparison, cells
 from omkl.stream.display import kernel_name
 from omkl.stream.history import History

@@ -7,7 +7,7 @@ from omkl.estimators import files
 from omkl.estimators.core import LabelCore
 from omkl.estimators.graph_core import GraphLabelCore
 from omkl.estimators.river import graph_mkl, paper
-from omkl.estimators.river.door import Classifying, Door
+from omkl.estimators.river.base import Classifying, Door
 
 ESTIMATORS: tuple[type[Door], ...] = (
     graph_mkl.GraphMKLRegressor, graph_mkl.GraphMKLClassifier,

@@ -9,7 +9,7 @@ from river import proba
 from omkl.estimators import parameters
 from omkl.estimators.core import Core, TargetCore, in_order, make_seed
 from omkl.estimators.graph_core import GraphLabelCore, GraphTargetCore
-from omkl.estimators.river.door import Classifying, Door, Regressing, Row
+from omkl.estimators.river.base import Classifying, Door, Regressing, Row
 
 
 class Weighing(Door):

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from omkl.estimators import parameters
-from omkl.estimators.river.door import Classifying, Regressing
+from omkl.estimators.river.base import Classifying, Regressing
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

@@ -1,6 +1,6 @@
 """The scikit-learn door."""
 
-from omkl.estimators.sklearn.door import Classifying
+from omkl.estimators.sklearn.base import Classifying
 from omkl.estimators.sklearn.files import ESTIMATORS, decode, encode
 from omkl.estimators.sklearn.graph_mkl import GraphMKLClassifier, GraphMKLRegressor
 from omkl.estimators.sklearn.paper import (

@@ -9,7 +9,7 @@ from omkl.estimators import files
 from omkl.estimators.core import LabelCore
 from omkl.estimators.graph_core import GraphLabelCore
 from omkl.estimators.sklearn import graph_mkl, paper
-from omkl.estimators.sklearn.door import Classifying, Door
+from omkl.estimators.sklearn.base import Classifying, Door
 
 ESTIMATORS: tuple[type[Door], ...] = (
     graph_mkl.GraphMKLRegressor, graph_mkl.GraphMKLClassifier,

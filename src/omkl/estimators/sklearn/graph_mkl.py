@@ -8,7 +8,7 @@ import numpy as np
 from omkl.arrays import Matrix, Vector
 from omkl.estimators import parameters
 from omkl.estimators.graph_core import GraphLabelCore, GraphTargetCore
-from omkl.estimators.sklearn.door import Classifying, OnGraph, Regressing
+from omkl.estimators.sklearn.base import Classifying, OnGraph, Regressing
 from omkl.features import column_names
 
 

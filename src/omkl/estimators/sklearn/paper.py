@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from omkl import graph
 from omkl.arrays import Mask, Vector
 from omkl.estimators import parameters
-from omkl.estimators.sklearn.door import Classifying, OnGraph, Regressing
+from omkl.estimators.sklearn.base import Classifying, OnGraph, Regressing
 
 
 class Choosing(OnGraph):

@@ -1,0 +1,133 @@
+"""What each part of GraphMKL is worth: python -m omkl_lab.ablation
+
+Writes results/ablation.jsonl, and what docs/graph_mkl.md says of it.
+"""
+
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from omkl.algorithms.graph_mkl import RANK_EVERY
+from omkl.arrays import Matrix, Vector
+from omkl.kernels import Gaussian, log_grid
+from omkl.online import Online
+from omkl.settings import SINGLES, GraphSettings
+from omkl_lab import markdown
+from omkl_lab.data.sets import load
+from omkl_lab.files import write_lines
+from omkl_lab.peers.courses import DRIFT, changing
+
+SETS = {"airfoil": None, "concrete": None, "wine_white": None, "naval": None, "bias": 6000, "energy": 6000,
+        "switch": 20_000, "friedman-lea": 20_000}  # fmt: skip
+WHOLE = "as it is: leaders, explorers sent by the graph"
+EVENLY = "no graph: explorers drawn evenly"
+RANDOM = "a random quarter instead of the leaders"
+VARIANTS: dict[str, dict[str, Any]] = {
+    WHOLE: {},
+    EVENLY: {"out_degree": 1},
+    RANDOM: {},
+    "all experts": {"evaluate": "all"},
+    "no experts that remember": {"widths": ()},
+    "no gradient experts": {"steps": ()},
+    "one gradient expert (step 1)": {"steps": (1.0,)},
+    "no second set on a change": {"adapt": False},
+    "no kernels on single inputs": {"singles": ()},
+    "every kernel looks at all inputs": {"orders": (None,), "singles": ()},
+    "every kernel looks at pairs of inputs": {"orders": (2,), "singles": ()},
+    "least squares become as sure as they can": {"sure": 0.0},
+    "no correction beyond the mixture": {"correct": False},
+    "all inputs, as sure as can be, no correction": {"orders": (None,), "singles": (), "sure": 0.0, "correct": False},
+    "21 kernels, and those on single inputs": {"kernels": log_grid(Gaussian, 0.1, 10.0, 21), "singles": SINGLES},
+    "twice the random features": {"n_features": 100},
+}
+SEEDS = 5
+RESULTS, PAGE = Path("results/ablation.jsonl"), Path("docs/graph_mkl.md")
+COMMAND = "python -m omkl_lab.ablation"
+
+
+def run(variant: str, X: Matrix, y: Vector, seed: int) -> tuple[float, float, float]:
+    """MSE, microseconds per row, and experts evaluated per row after the warm-up."""
+    settings = GraphSettings(**VARIANTS[variant])
+    online = Online.make("graph-mkl", settings, X.shape[1], seed)
+    start = time.thread_time()
+    said = [online.run(X[: settings.warm_up], y[: settings.warm_up])]
+    warm = online.evaluations
+    if variant == RANDOM:
+        rng = np.random.default_rng(seed)
+        for a in range(settings.warm_up, len(X), RANK_EVERY):
+            before = online.checkpoint()
+            before.state.rank[:] = rng.permuted(before.state.rank, axis=1)
+            before.state.explorer[:] = before.state.rank[:, -1]
+            online.restore(before)
+            said.append(online.run(X[a : a + RANK_EVERY], y[a : a + RANK_EVERY]))
+    else:
+        said.append(online.run(X[settings.warm_up :], y[settings.warm_up :]))
+    seconds = time.thread_time() - start
+    mse = float(np.mean((np.concatenate(said)[:, 0] - y) ** 2))
+    after = (online.evaluations - warm) / max(len(X) - settings.warm_up, 1)
+    return mse, 1e6 * seconds / len(X), after
+
+
+def measure() -> list[dict[str, Any]]:
+    lines = []
+    for name, rows in SETS.items():
+        stream = changing(name, rows or 0) if name in DRIFT else load(name)
+        for variant in VARIANTS:
+            told = np.array([run(variant, stream.X[:rows], stream.y[:rows], seed) for seed in range(SEEDS)])
+            mse, micros, experts = np.median(told, axis=0)
+            timed = None if variant == RANDOM else round(micros, 1)
+            line = {
+                "dataset": name,
+                "variant": variant,
+                "mse": mse,
+                "microseconds": timed,
+                "experts": round(experts, 1),
+            }
+            lines.append(line)
+            print(f"{name:10} {variant:45} {1e3 * mse:9.4f}", file=sys.stderr)
+    return lines
+
+
+def quoted(lines: list[dict[str, Any]]) -> dict[str, str]:
+    """The part of docs/graph_mkl.md that is made from the results."""
+    return {"ablation": f"{table(lines)}\n{reading(lines)}"}
+
+
+def table(lines: list[dict[str, Any]]) -> str:
+    rows = []
+    for variant in VARIANTS:
+        own = [line for line in lines if line["variant"] == variant]
+        cells = [f"{line['mse'] * (1 if line['dataset'] in DRIFT else 1e3):.4g}" for line in own]
+        micros = [line["microseconds"] for line in own if line["microseconds"] is not None]
+        experts = np.median([line["experts"] for line in own])
+        rows.append([variant, *cells, f"{experts:.0f}", f"{np.median(micros):.0f}" if micros else ""])
+    return markdown.table(("", *SETS, "experts", "us"), rows)
+
+
+def reading(lines: list[dict[str, Any]]) -> str:
+    """The lines of the table that need a word, with their numbers."""
+    mse = {(line["variant"], line["dataset"]): line["mse"] for line in lines}
+    more = {name: mse[RANDOM, name] / mse[WHOLE, name] - 1 for name in SETS}
+    still = [share for name, share in more.items() if name not in DRIFT]
+    changing = ", ".join(f"{more[name]:.0%} on {name}" for name in SETS if name in DRIFT)
+    ahead = sum(mse[WHOLE, name] < mse[EVENLY, name] for name in SETS)
+    return f"""\
+- **Leaders by evidence are what counts.** A random quarter of the experts instead has {min(still):.0%} to
+  {max(still):.0%} more error on the data sets, {changing}.
+- **The graph changes little.** Explorers kept away from the neighbours of leaders are ahead of explorers drawn evenly
+  on {ahead} of {len(SETS)} streams, which is as good as chance. With 13 kernels there are few wrong places to look; the
+  graph stays because it costs nothing and larger dictionaries have more of them."""
+
+
+def main() -> None:
+    lines = measure()
+    RESULTS.parent.mkdir(exist_ok=True)
+    write_lines(RESULTS, lines)
+    markdown.fill(PAGE, quoted(lines), COMMAND)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,324 @@
+"""Microseconds per sample: every algorithm, one factor at a time; how it grows, and whether it stays."""
+
+import math
+import os
+import threading
+import time
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, NamedTuple, TypedDict
+
+import numpy as np
+
+from omkl.arrays import Matrix, Vector
+from omkl.features import Draw
+from omkl.kernels import Gaussian
+from omkl.online import Backend, Online
+from omkl.settings import GraphSettings, LearnerName, Settings
+from omkl_lab.entrants import NAMES
+from omkl_lab.machine import resident
+
+HORIZON = 11_934  # the paper's longest stream sets the step, so that nobody diverges on noise
+BRIEF, FEWEST = 1e-3, 100  # seconds of a replay, and rows
+GRAPH: LearnerName = "graph-mkl"
+TITLES: dict[LearnerName, str] = {**NAMES, GRAPH: "GraphMKL"}
+GRAPH_KERNELS = len(GraphSettings().all_kernels)  # it takes no N and no M from the paper
+
+
+class Shape(NamedTuple):
+    """Kernels, random features, kernels heard, inputs."""
+
+    N: int = 41
+    D: int = 50
+    M: int = 5
+    d: int = 15
+
+
+BASE = Shape()
+FACTORS: dict[str, tuple[int, ...]] = {"d": (5, 8, 11, 50), "N": (10, 76, 200), "D": (100, 500), "M": (1, 10)}
+GRAPH_MOST = 100  # features of GraphMKL's kernels: its memory grows with their square
+GROWS: dict[LearnerName, tuple[str, ...]] = {"omkr": ("d", "N"), GRAPH: ("d", "D")}  # factors that mean something
+
+
+class Effort(NamedTuple):
+    """How long to look; `rows` are those of a replay."""
+
+    seconds: float = 0.3
+    rows: int = 1000
+    omkr_rows: int = 400  # its cost grows with them
+    numpy_rows: int = 150
+    long_run: int = 10_000_000
+    replicates: int = 50
+    replicate_rows: int = 12_000
+
+
+QUICK = Effort(0.003, 60, 30, 10, 100_000, 4, 500)
+
+
+class Timing(TypedDict):
+    """Microseconds per sample of one algorithm in one shape."""
+
+    algorithm: str
+    factor: str  # what differs from the base; "" for the base itself
+    N: int
+    D: int
+    M: int
+    d: int
+    heard: float  # kernels or experts, on average
+    chunk: float  # engine, all rows in one call
+    row: float  # engine, one call of Online.learn for each
+    numpy: float  # the NumPy rounds
+    cores: float  # engine, as many learners at a time as there are cores
+
+
+def shapes() -> list[tuple[str, Shape]]:
+    """The base, then one factor at a time."""
+    varied = [(name, BASE._replace(**{name: value})) for name, values in FACTORS.items() for value in values]
+    return [("", BASE), *varied]
+
+
+def cells() -> list[tuple[LearnerName, str, Shape]]:
+    """What is timed."""
+    return [
+        (learner, factor, shape)
+        for factor, shape in shapes()
+        for learner in TITLES
+        if not factor or factor in GROWS.get(learner, tuple(FACTORS))
+        if not (learner == GRAPH and shape.D > GRAPH_MOST)
+    ]
+
+
+def settings_of(learner: LearnerName, shape: Shape, draw: Draw = "independent") -> Settings | GraphSettings:
+    if learner == GRAPH:
+        return GraphSettings(n_features=shape.D)
+    kernels = [Gaussian(math.sqrt(square)) for square in np.geomspace(1e-2, 1e2, shape.N)]  # for 41 the paper's
+    return Settings.paper(HORIZON, kernels=kernels, n_features=shape.D, out_degree=shape.M, draw=draw)
+
+
+def stream(rows: int, d: int) -> tuple[Matrix, Vector]:
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((rows, d)) / (2 * math.sqrt(d))
+    return X, 0.5 + np.tanh(X.sum(axis=1)) / 2
+
+
+class Copies:
+    """New learners on one compiled problem, so that making them costs little."""
+
+    def __init__(
+        self, learner: LearnerName, shape: Shape, backend: Backend = "engine", draw: Draw = "independent"
+    ) -> None:
+        first = Online.make(learner, settings_of(learner, shape, draw), shape.d, backend=backend)
+        self._given: dict[str, Any] = {
+            "backend": backend,
+            "checkpoint": first.checkpoint(),
+            "compiled": first._compiled,
+        }
+        self._learner, self._problem = learner, first.problem
+        self.alike = learner not in ("omkr", GRAPH)  # whether all rows cost the same
+
+    def __call__(self) -> Online:
+        return Online(self._learner, self._problem, **self._given)
+
+
+def whole(online: Online, X: Matrix, y: Vector) -> None:
+    online.run(X, y)
+
+
+def one_by_one(online: Online, X: Matrix, y: Vector) -> None:
+    learn = online.learn
+    for x_t, y_t in zip(X, y.tolist(), strict=True):
+        learn(x_t, y_t)
+
+
+def quickest(
+    copies: Copies, way: Callable[[Online, Matrix, Vector], None], X: Matrix, y: Vector, seconds: float
+) -> float:
+    """Microseconds per sample in the best of the replays that fit into `seconds`, of three at least.
+
+    A replay is cut to about a millisecond, where every row costs the same: on a machine that others use, some then
+    get through without a break. Processor time would leave breaks out, but on virtual machines it may be too short.
+    """
+    best, end, replays = math.inf, time.perf_counter() + seconds, 0
+    while replays < 3 or time.perf_counter() < end:
+        online = copies()
+        begin = time.perf_counter()
+        way(online, X, y)
+        took = time.perf_counter() - begin
+        if took > BRIEF and copies.alike and len(y) > FEWEST:
+            few = max(FEWEST, int(len(y) * BRIEF / took))
+            X, y = X[:few], y[:few]
+            continue
+        best = min(best, took / len(y))
+        replays += 1
+    return 1e6 * best
+
+
+def together(copies: Copies, X: Matrix, y: Vector, cores: int, seconds: float) -> float:
+    """Microseconds per sample when every core has a learner of its own, in the best of the replays."""
+    best, end, replays = math.inf, time.perf_counter() + seconds, 0
+    with ThreadPoolExecutor(cores) as pool:
+        while replays < 2 or time.perf_counter() < end:
+            learners = [copies() for _ in range(cores)]
+            begin = time.perf_counter()
+            list(pool.map(lambda online: online.run(X, y), learners))
+            best = min(best, time.perf_counter() - begin)
+            replays += 1
+    return 1e6 * best / (cores * len(y))
+
+
+def timing(learner: LearnerName, factor: str, shape: Shape, effort: Effort, cores: int) -> Timing:
+    X, y = stream(effort.omkr_rows if learner == "omkr" else effort.rows, shape.d)
+    copies = Copies(learner, shape)
+    online = copies()
+    online.run(X, y)
+    few = slice(effort.numpy_rows)
+    N, M = (GRAPH_KERNELS, 0) if learner == GRAPH else (shape.N, shape.M)
+    return {
+        "algorithm": TITLES[learner], "factor": factor, "N": N, "D": shape.D, "M": M, "d": shape.d,
+        "heard": online.evaluations / len(y),
+        "chunk": quickest(copies, whole, X, y, effort.seconds),
+        "row": quickest(copies, one_by_one, X, y, effort.seconds),
+        "numpy": quickest(Copies(learner, shape, "rounds"), whole, X[few], y[few], effort.seconds / 4),
+        "cores": together(copies, X, y, cores, effort.seconds),
+    }  # fmt: skip
+
+
+# How it grows
+
+
+class Growth(TypedDict):
+    """What was measured against one factor; `exponent` is the slope of the logarithms."""
+
+    algorithm: str
+    what: str  # "time" or "memory"
+    factor: str
+    at: list[float]
+    values: list[float]
+    exponent: float
+
+
+def exponent(at: Iterable[float], values: Iterable[float]) -> float:
+    """The slope of log values against log at, by least squares.
+
+    >>> round(exponent([1, 10, 100], [3, 30, 300]), 6)
+    1.0
+    """
+    return float(np.polyfit(np.log(list(at)), np.log(list(values)), 1)[0])
+
+
+def growth_of_time(timings: list[Timing]) -> list[Growth]:
+    """Against d, N, D and M, from the timings; what does not know a factor has no line for it."""
+    out: list[Growth] = []
+    for learner, title in TITLES.items():
+        for factor in GROWS.get(learner, tuple(FACTORS)):
+            points = sorted(
+                (float(t[factor]), t["chunk"])  # type: ignore[literal-required]  # a factor is a field
+                for t in timings
+                if t["algorithm"] == title and t["factor"] in ("", factor)
+            )
+            at, values = [a for a, _ in points], [v for _, v in points]
+            out.append(Growth(algorithm=title, what="time", factor=factor, at=at, values=values,
+                              exponent=exponent(at, values)))  # fmt: skip
+    return out
+
+
+def bytes_of(thing: Any) -> int:
+    """Bytes of the arrays in a problem or a state."""
+    if isinstance(thing, np.ndarray):
+        return thing.nbytes
+    return sum(bytes_of(part) for part in thing) if isinstance(thing, tuple) else 0
+
+
+def growth_of_memory(algorithms: Iterable[LearnerName] = ("raker", "sfg-mkl", "sfg-mkl-r")) -> list[Growth]:
+    """Bytes that a learner's problem and state hold, against N and D."""
+    out: list[Growth] = []
+    for learner in algorithms:
+        for factor in ("N", "D"):
+            of_factor = sorted(shape for name, shape in shapes() if name in ("", factor))
+            at, values = [], []
+            for shape in of_factor:
+                online = Online.make(learner, settings_of(learner, shape), shape.d)
+                at.append(float(getattr(shape, factor)))
+                values.append(float(bytes_of(online.problem) + bytes_of(online.state)))
+            out.append(Growth(algorithm=TITLES[learner], what="memory", factor=factor, at=at, values=values,
+                              exponent=exponent(at, values)))  # fmt: skip
+    return out
+
+
+# Whether it stays
+
+
+class LongRun(TypedDict):
+    """SFG-MKL with the library's defaults on a stream without end, d = 5."""
+
+    t: list[int]
+    microseconds: list[float]  # per sample, around t
+    resident: list[int]  # bytes
+
+
+def long_run(rounds: int) -> LongRun:
+    """Time per sample and memory at t = 10^4, 10^5, ... up to `rounds`.
+
+    Around each t the quickest of 100 chunks counts. They are chunks of the same rows, and they are timed on copies of
+    the learner in turn, many times over, so that all see the same machine.
+    """
+    X, y = stream(1000, 5)
+    online = Online.make("sfg-mkl", Settings(), 5)
+    marks = [10**k for k in range(4, 9) if 10**k <= rounds]
+    kept, sizes = [], []
+    for mark in marks:
+        while online.t < mark:
+            online.run(X, y)
+        kept.append(online.checkpoint())
+        sizes.append(resident())
+    best = [math.inf] * len(marks)
+    for _ in range(100):
+        for k, checkpoint in enumerate(kept):
+            online.restore(checkpoint)
+            begin = time.perf_counter()
+            online.run(X, y)
+            best[k] = min(best[k], time.perf_counter() - begin)
+    return {"t": marks, "microseconds": [1e6 * b / len(y) for b in best], "resident": sizes}
+
+
+class Replicates(TypedDict):
+    """The same replicates on one core and on two."""
+
+    replicates: int
+    one: float  # seconds
+    two: float
+    gain: float
+    got: float  # cores that the system gave to the two threads
+    free: bool  # whether that was all of two
+
+
+def replicates(effort: Effort) -> Replicates | None:
+    """None where there is one core only."""
+    if (os.cpu_count() or 1) < 2:
+        return None
+    X, y = stream(effort.replicate_rows, BASE.d)
+    copies = Copies("sfg-mkl", BASE)
+
+    def seconds(threads: int) -> tuple[float, float]:
+        learners = [copies() for _ in range(effort.replicates)]
+        used = time.process_time()
+        begin = time.perf_counter()
+        if threads == 1:
+            for online in learners:
+                online.run(X, y)
+        else:
+            halves = [threading.Thread(target=lambda part: [o.run(X, y) for o in part], args=(learners[k::2],))
+                      for k in range(2)]  # fmt: skip
+            for half in halves:
+                half.start()
+            for half in halves:
+                half.join()
+        took = time.perf_counter() - begin
+        return took, (time.process_time() - used) / took
+
+    best: Replicates | None = None
+    for _ in range(3):
+        (one, _), (two, got) = seconds(1), seconds(2)
+        new = Replicates(replicates=effort.replicates, one=one, two=two, gain=one / two, got=got, free=got > 1.95)
+        best = new if best is None or new["gain"] > best["gain"] else best
+    return best

@@ -1,0 +1,141 @@
+"""The data sets by name: what each is and where it is found."""
+
+import os
+import sys
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+from omkl_lab.data.table import read_table
+from omkl_lab.streams import Stream, diabetes, mixture, paper_scaled
+
+Task = Literal["regression", "classification"]
+MIXTURE_ROWS = 5000
+
+
+class DataSet(NamedTuple):
+    """What is known of a data set before its file is opened."""
+
+    name: str  # stem of its file
+    title: str
+    rows: int
+    features: int
+    task: Task = "regression"
+    gaps: int = 0  # rows of the file with a missing number, which are left out
+    source: str = ""  # who released it, where UCI does not serve it as a plain archive
+
+
+SHEN = "the matrices released with Shen, Chen, Giannakis (JMLR 20, 2019)"
+GHARI = "the data released with Ghari, Shen (ICML 2020)"
+
+PAPER = ("airfoil", "concrete", "naval", "wine_white")
+EMBEDDED = ("diabetes", "mixture")
+SETS = {
+    s.name: s
+    for s in (
+        DataSet("airfoil", "Airfoil Self-Noise", 1503, 5),
+        DataSet("concrete", "Concrete Compressive Strength", 1030, 8),
+        DataSet("naval", "Naval Propulsion Plants", 11934, 15),
+        DataSet("wine_white", "Wine Quality, white", 4898, 11),
+        DataSet("bias", "Bias correction of temperature forecasts, complete rows", 7588, 21, gaps=162),
+        DataSet("air_quality", "Air Quality", 7322, 13, source=SHEN),
+        DataSet("energy", "Appliances energy", 18604, 25, source=SHEN),
+        DataSet("toms_hardware", "Buzz in social media, Tom's Hardware", 9725, 96, source=SHEN),
+        DataSet("twitter", "Buzz in social media, Twitter", 13813, 77, source=SHEN),
+        DataSet("istanbul", "Istanbul Stock Exchange", 536, 7, source=GHARI),
+        DataSet("device", "Household electric devices", 3583, 60, "classification", source=SHEN),
+        DataSet("har", "Human activity recognition", 7352, 30, "classification", source=SHEN),
+        DataSet("movement", "Indoor user movement", 13197, 4, "classification", source=SHEN),
+        DataSet("diabetes", "diabetes, bundled with scikit-learn", 442, 10),
+        DataSet("mixture", "generated from three known kernels", MIXTURE_ROWS, 3),
+    )
+}
+
+
+class MissingSetError(LookupError):
+    """A data set that is on none of the shelves."""
+
+
+def find(name: str) -> DataSet:
+    """The set of that name."""
+    if name not in SETS:
+        raise ValueError(f"no data set is called {name!r}; there are {', '.join(SETS)}")
+    return SETS[name]
+
+
+def cache() -> Path:
+    """Where fetched files are kept, as each system has it."""
+    home = Path.home()
+    if sys.platform == "win32":
+        base = Path(os.environ.get("LOCALAPPDATA") or home / "AppData" / "Local")
+    elif sys.platform == "darwin":
+        base = home / "Library" / "Caches"
+    else:
+        base = Path(os.environ.get("XDG_CACHE_HOME") or home / ".cache")
+    return base / "omkl"
+
+
+def shelves() -> list[Path]:
+    """Folders to look in, the first one first."""
+    own = os.environ.get("OMKL_DATA")
+    return [*([Path(own)] if own else []), cache()]
+
+
+def locate(name: str) -> Path | None:
+    """The file of a set, or None where no shelf has it."""
+    for shelf in shelves():
+        for suffix in (".csv", ".csv.gz"):
+            if (path := shelf / f"{find(name).name}{suffix}").is_file():
+                return path
+    return None
+
+
+def at_hand(name: str) -> bool:
+    """Whether it can be loaded without fetching anything: a set, an embedded one, or a file by its path."""
+    return is_path(name) or name in EMBEDDED or locate(name) is not None
+
+
+def how_to_get(name: str) -> str:
+    """One line for those who miss the file."""
+    place = f"put {name}.csv (header line, column target last) in the folder that OMKL_DATA names"
+    if not find(name).source:
+        return f"run omkl data fetch {name}, or {place}"
+    return f"{place}; it is not served as a plain archive, {find(name).source} has it"
+
+
+def load(name: str, seed: int = 0) -> Stream:
+    """The stream of a set, of an embedded one, or of a CSV file by its path, scaled as the paper scales.
+
+    Labels of a classification set stay -1 and 1.
+    """
+    if name == "diabetes":
+        return diabetes()
+    if name == "mixture":
+        return mixture(MIXTURE_ROWS, seed)
+    if is_path(name):
+        return from_file(Path(name), DataSet(stem(Path(name)), Path(name).name, 0, 0))
+    path = locate(name)
+    if path is None:
+        raise MissingSetError(f"{name} is not at hand: {how_to_get(name)}")
+    return from_file(path, find(name))
+
+
+def is_path(name: str) -> bool:
+    return name.endswith((".csv", ".csv.gz"))
+
+
+def stem(path: Path) -> str:
+    return path.name.removesuffix(".gz").removesuffix(".csv")
+
+
+def from_file(path: Path, known: DataSet) -> Stream:
+    table = read_table(path, gaps=known.gaps > 0)
+    if table.y.min() == table.y.max():
+        raise ValueError(f"{path}: the target is {table.y[0]:g} in every row, so there is nothing to learn")
+    if not table.X.any():
+        raise ValueError(f"{path}: every feature is 0 in every row, so there is nothing to learn from")
+    X, y = paper_scaled(table.X, table.y)
+    if known.task == "classification":
+        if bad := sorted(set(table.y.tolist()) - {-1.0, 1.0}):
+            raise ValueError(f"{path}: labels must be -1 and 1, got {bad[0]:g}; recode them")
+        y = table.y
+    return Stream(known.name, X, y, columns=table.columns)

@@ -1,0 +1,131 @@
+"""What the doors cost: python -m omkl_lab.interfaces
+
+One row at a time through the river door beside river's own StandardScaler | LinearRegression, `Online`
+beside the engine's bare call, and the memory of every learner, all in one run. Writes
+results/doors.json, and the tables in docs/doors.md from it.
+"""
+
+import gc
+import time
+import tracemalloc
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from omkl.online import Online
+from omkl.settings import LEARNERS, GraphSettings, Settings
+from omkl_lab import markdown
+from omkl_lab.files import write_json
+
+RESULTS, PAGE = Path("results/doors.json"), Path("docs/doors.md")
+COMMAND = "python -m omkl_lab.interfaces"
+N, D, d, ROWS = 41, 50, 15, 2000
+FORMULAE = {
+    "omkr": "8 t (N + d), t samples so far",
+    "rfomkr": "8 N D (d + 2)",
+    "raker": "8 N D (d + 2)",
+    "omkl-gf": "8 N D (d + 2)",
+    "sfg-mkl": "8 N D (d + 2) + 9 N^2",
+    "sfg-mkl-r": "8 N D (d + 2) + 9 N^2",
+    "graph-mkl": "64 N D^2 + 8 N D (d + 2 (1 + B) K) + 16 * 1280 (d + K)",
+}
+
+
+def best_of(job: Callable[[], object], rows: int, repeats: int = 5) -> float:
+    """Microseconds per row, the best of a few passes."""
+    times = []
+    for _ in range(repeats):
+        start = time.perf_counter()
+        job()
+        times.append(time.perf_counter() - start)
+    return 1e6 * min(times) / rows
+
+
+def speed() -> dict[str, float]:
+    from river import linear_model, preprocessing
+
+    import omkl.river
+
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(ROWS, d)), rng.normal(size=ROWS)
+    rows = [{f"x{k}": float(v) for k, v in enumerate(x)} for x in X]
+    targets = y.tolist()
+
+    def both(model: Any) -> Callable[[], None]:
+        def go() -> None:
+            for x, target in zip(rows, targets, strict=True):
+                model.predict_one(x)
+                model.learn_one(x, target)
+
+        return go
+
+    theirs = preprocessing.StandardScaler() | linear_model.LinearRegression()
+    online = Online.make("sfg-mkl", Settings(), d, 0)
+    r, bare = np.full(ROWS, 0.5), online._runner.learn
+
+    def through_online() -> None:
+        for x, target in zip(X, targets, strict=True):
+            online.learn(x, target)
+
+    def through_engine() -> None:
+        online._runner.feed(r)
+        for x, target in zip(X, targets, strict=True):
+            bare(x, target, 1.0)
+
+    return {
+        "river StandardScaler | LinearRegression": best_of(both(theirs), ROWS),
+        "river door, SFG-MKL, 41 kernels": best_of(both(omkl.river.SFGMKLRegressor(seed=0)), ROWS),
+        "river door, GraphMKL": best_of(both(omkl.river.GraphMKLRegressor(seed=0)), ROWS),
+        "Online.learn": best_of(through_online, ROWS),
+        "engine, one row": best_of(through_engine, ROWS),
+        "engine, chunk": best_of(lambda: online.run(X, y), ROWS),
+    }
+
+
+def memory() -> dict[str, int]:
+    """Bytes that a learner of (N, D, d) = (41, 50, 15) holds after 2000 rows; GraphMKL has its own kernels."""
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(ROWS, d)), rng.normal(size=ROWS)
+    held: dict[str, int] = {}
+    for learner in LEARNERS:
+        settings = GraphSettings() if learner == "graph-mkl" else Settings()
+        gc.collect()
+        tracemalloc.start()
+        online = Online.make(learner, settings, d, 0)
+        online.run(X, y)
+        gc.collect()
+        held[learner] = tracemalloc.get_traced_memory()[0]
+        tracemalloc.stop()
+        del online
+    return held
+
+
+def quoted(results: dict[str, Any]) -> dict[str, str]:
+    """The part of docs/doors.md that is made from the results."""
+    return {"doors": tables(results)}
+
+
+def tables(results: dict[str, Any]) -> str:
+    speed = [(markdown.escaped(name), f"{micros:.2f}") for name, micros in results["speed"].items()]
+    held = []
+    for learner, size in results["memory"].items():
+        notes = {"graph-mkl": f" ({len(GraphSettings().all_kernels)} kernels)", "omkr": f" (t = {ROWS})"}
+        held.append((learner, FORMULAE[learner], f"{size / 1000:.0f} kB{notes.get(learner, '')}"))
+    return "\n".join((
+        markdown.table((f"one row at a time, {d} features", "microseconds"), speed),
+        markdown.table(("learner", "bytes, as a formula", f"measured, N = {N}, D = {D}, d = {d}"), held, left=2),
+    ))  # fmt: skip
+
+
+def main() -> None:
+    results = {"speed": speed(), "memory": memory()}
+    RESULTS.parent.mkdir(exist_ok=True)
+    write_json(RESULTS, results)
+    markdown.fill(PAGE, quoted(results), COMMAND)
+    print(tables(results))
+
+
+if __name__ == "__main__":
+    main()

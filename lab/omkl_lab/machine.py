@@ -1,0 +1,56 @@
+"""The machine that numbers were made on: what it is, and what this process takes of it."""
+
+import datetime
+import os
+import platform
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from omkl._version import __version__
+from omkl.engine import cores, instruction_set
+from omkl_lab.files import brief
+
+
+def described() -> dict[str, Any]:
+    """Processor, versions, date, and how busy it is."""
+    return {
+        "processor": processor(), "cores": cores(), "instruction_set": instruction_set(), "system": platform.system(),
+        "load": brief(os.getloadavg()[0]) if hasattr(os, "getloadavg") else None,
+        "python": platform.python_version(), "numpy": np.__version__, "java": java(), "omkl": __version__,
+        "date": datetime.date.today().isoformat(),
+    }  # fmt: skip
+
+
+def processor() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return platform.processor() or platform.machine()
+    names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.machine()
+
+
+def java() -> str | None:
+    try:
+        shown = subprocess.run(["java", "-version"], capture_output=True, text=True, timeout=30, check=True).stderr
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return shown.splitlines()[0].split(" ", 1)[0] + " " + shown.split('"')[1] if '"' in shown else None
+
+
+def resident() -> int:
+    """Bytes of this process in memory; the most it ever had where the system tells no more."""
+    try:
+        return int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except OSError:
+        return highest()
+
+
+def highest() -> int:
+    """The most bytes that this process ever had in memory."""
+    import resource  # which Windows has not
+
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024

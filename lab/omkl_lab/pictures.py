@@ -1,0 +1,252 @@
+"""The drawings of the README and of the site, as SVG: functions of the results and of the source alone.
+
+Colours are of middle lightness and the ground is left free, so that they can be read on light and on
+dark pages. `python -m omkl_lab.readme` writes the files, and a test holds them to what they show.
+"""
+
+import ast
+import math
+import textwrap
+import tomllib
+from collections.abc import Iterable, Mapping
+from html import escape
+from pathlib import Path
+from statistics import median
+from typing import NamedTuple
+
+from omkl_lab.peers.page import ROW_BY_ROW, Results, of_task, value
+
+INK, FAINT, OURS, THEIRS = "#7d8590", "#7d859055", "#2f81f7", "#c26a1b"
+FONT = "font-family=\"system-ui, 'Segoe UI', Helvetica, Arial, sans-serif\""
+LETTER, BOLD = 0.56, 0.63  # mean width of a letter, in units of the font's size
+MEAN = "running mean"
+WORST = 1.25  # share of its error beyond which a learner is named below the picture and not drawn
+
+
+def svg(width: float, height: float, title: str, parts: Iterable[str]) -> str:
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:g} {height:g}" width="{width:g}" '
+        f'height="{height:g}" role="img" {FONT} font-size="13">\n<title>{escape(title)}</title>\n'
+        + "\n".join(parts)
+        + "\n</svg>\n"
+    )
+
+
+def text(x: float, y: float, words: str, anchor: str = "start", colour: str = INK, **more: object) -> str:
+    extra = "".join(f' {name.replace("_", "-")}="{value}"' for name, value in more.items())
+    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" fill="{colour}"{extra}>{escape(words)}</text>'
+
+
+def line(x1: float, y1: float, x2: float, y2: float, colour: str = FAINT, extra: str = "") -> str:
+    return f'<line x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}" stroke="{colour}"{extra}/>'
+
+
+def frame(x: float, y: float, width: float, height: float) -> str:
+    size = f'x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="{height:.1f}"'
+    return f'<rect {size} rx="6" fill="{OURS}18" stroke="{OURS}"/>'
+
+
+def dot(x: float, y: float, radius: float, colour: str, hollow: bool = False) -> str:
+    fill = "none" if hollow else colour
+    where = f'cx="{x:.1f}" cy="{y:.1f}" r="{radius:g}"'
+    return f'<circle {where} fill="{fill}" stroke="{colour}" stroke-width="1.5"/>'
+
+
+# Error against time
+
+
+class Who(NamedTuple):
+    """A learner over all data sets."""
+
+    name: str
+    ours: bool
+    time: float  # microseconds per row, median
+    share: float  # of the running mean's squared error, median; infinite where it diverges on most
+    diverged: int
+
+
+def everybody(results: Results) -> list[Who]:
+    """Every learner that ran on all the data sets, or diverged there."""
+    sets = of_task(results, "numbers")
+    out = []
+    for name in dict.fromkeys(who for cells in sets.values() for who in cells):
+        cells = [found[name] for found in sets.values() if name in found]
+        if name in (MEAN, ROW_BY_ROW) or len(cells) < len(sets):
+            continue
+        shares = []
+        for found in sets.values():
+            mine, mean = value(found[name], "mse"), value(found[MEAN], "mse")
+            shares.append(math.inf if mine is None or mean is None else mine / mean)
+        times = [t for cell in cells if (t := value(cell, "microseconds")) is not None]
+        if times:
+            diverged = sum(math.isinf(share) for share in shares)
+            out.append(Who(name, bool(cells[0]["ours"]), median(times), median(shares), diverged))
+    return out
+
+
+class Box(NamedTuple):
+    x: float
+    y: float
+    width: float
+    height: float
+
+    def overlap(self, other: "Box") -> float:
+        wide = min(self.x + self.width, other.x + other.width) - max(self.x, other.x)
+        tall = min(self.y + self.height, other.y + other.height) - max(self.y, other.y)
+        return max(wide, 0.0) * max(tall, 0.0)
+
+
+def crowding(place: Box, taken: list[Box], inner: Box) -> float:
+    """How much a label here would cover of others, or leave the picture."""
+    outside = place.width * place.height - place.overlap(inner)
+    return sum(place.overlap(other) for other in taken) + 3 * outside
+
+
+def peers(results: Results) -> str:
+    """Squared error against time of every learner, medians over the data sets."""
+    width, height, left, right, top, bottom = 880.0, 480.0, 66.0, 44.0, 34.0, 76.0
+    everyone = everybody(results)
+    shown = sorted((who for who in everyone if who.share <= WORST), key=lambda who: (not who.ours, who.share))
+    absent = [who for who in everyone if who.share > WORST]
+    sets = len(of_task(results, "numbers"))
+
+    times, shares = [who.time for who in shown], [who.share for who in shown]
+    low_x, high_x = math.log10(min(times)) - 0.12, math.log10(max(times)) + 0.25
+    low_y, high_y = math.log10(min(shares)) - 0.08, max(math.log10(max(shares)), 0) + 0.06
+
+    def across(time: float) -> float:
+        return left + (width - left - right) * (math.log10(time) - low_x) / (high_x - low_x)
+
+    def down(share: float) -> float:
+        return top + (height - top - bottom) * (high_y - math.log10(share)) / (high_y - low_y)
+
+    parts = [text(left, 18, "squared error, as a share of the running mean's (both axes logarithmic)")]
+    for share in (0.02, 0.05, 0.1, 0.2, 0.5, 1.0):
+        if low_y <= math.log10(share) <= high_y:
+            parts += [line(left, down(share), width - right, down(share)),
+                      text(left - 8, down(share) + 4, f"{share:.0%}", "end")]  # fmt: skip
+    for power in range(math.ceil(low_x), math.floor(high_x) + 1):
+        x = across(10**power)
+        parts += [line(x, top, x, height - bottom), text(x, height - bottom + 18, f"{10**power:g}", "middle")]
+    centre = (left + width - right) / 2
+    parts.append(text(centre, height - bottom + 38, "microseconds per row, to predict and learn it", "middle"))
+
+    taken = [Box(across(who.time) - 9, down(who.share) - 9, 18, 18) for who in shown]
+    inner = Box(left, top, width - left - right / 2, height - top - bottom)
+    for who in shown:
+        x, y = across(who.time), down(who.share)
+        colour = OURS if who.ours else THEIRS
+        parts.append(dot(x, y, 6 if who.ours else 4.5, colour, hollow=who.diverged > 0))
+        size = 13 if who.ours else 11.5
+        wide = (BOLD if who.ours else LETTER) * size * len(who.name)
+        places = [Box(x + dx if dx > 0 else x + dx - wide if dx < 0 else x - wide / 2, y + dy - size + 2, wide, size)
+                  for dy in (4, -9, 17, -17, 24) for dx in (10, -10, 0) if dx or abs(dy) > 8]  # fmt: skip
+
+        best = min(places, key=lambda place: crowding(place, taken, inner))
+        taken.append(best)
+        # held at the end next to the dot: a font wider than LETTER then grows away from it
+        anchor, at = ("start", best.x) if best.x > x else ("end", best.x + wide) if best.x + wide < x else ("middle", x)
+        parts.append(text(at, best.y + size - 2, who.name, anchor, colour, font_size=size,
+                          font_weight=600 if who.ours else 400))  # fmt: skip
+    note = f"Medians over {sets} data sets. A hollow dot diverged on some of them."
+    if absent:
+        note += f" Beyond {WORST:.0%}: " + ", ".join(who.name for who in absent) + "."
+    parts.append(text(left, height - 12, note, font_size=11.5))
+    return svg(width, height, "Squared error and time per row of omkl's learners and of their peers", parts)
+
+
+# The rooms
+
+
+def layers(project: Path) -> list[list[str]]:
+    """The import contract of pyproject.toml, from the top."""
+    contract = tomllib.loads((project / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"]
+    return [[room.strip() for room in layer.split(":")] for layer in contract["contracts"][0]["layers"]]
+
+
+def purpose(project: Path, room: str) -> str:
+    """The first sentence of a room's docstring."""
+    home = project / "src" / "omkl" / room
+    source = (home / "__init__.py" if home.is_dir() else home.with_suffix(".py")).read_text(encoding="utf-8")
+    paragraph = " ".join((ast.get_docstring(ast.parse(source)) or "").split("\n\n")[0].split())
+    return paragraph.split(". ")[0].rstrip(".").replace("`", "")
+
+
+def rooms(project: Path) -> str:
+    """Every room of the package with what it is for; each may import only from below."""
+    width, left, gap, size = 860.0, 34.0, 10.0, 12.0
+    parts, y = [], 6.0
+    for layer in layers(project):
+        wide = (width - left - 4 - gap * (len(layer) - 1)) / len(layer)
+        columns = int((wide - 24) / (LETTER * size)) - (0 if len(layer) > 1 else 15)
+        said = [textwrap.wrap(purpose(project, room), columns) for room in layer]
+        lines = max(map(len, said))
+        alone = len(layer) == 1
+        tall = 16 + 16 * lines + (0 if alone else 18)
+        for k, (room, words) in enumerate(zip(layer, said, strict=True)):
+            x = left + k * (wide + gap)
+            parts.append(frame(x, y, wide, tall))
+            parts.append(text(x + 12, y + 21, room, colour=OURS, font_weight=600, font_size=14))
+            for n, words_of_line in enumerate(words):
+                at = (x + 122, y + 21 + 16 * n) if alone else (x + 12, y + 39 + 16 * n)
+                parts.append(text(*at, words_of_line, font_size=size))
+        y += tall + gap
+    height = y
+    parts += [
+        line(14, 10, 14, height - 22, INK, ' stroke-width="1.5"'),
+        f'<path d="M 8 {height - 24:.1f} L 14 {height - 12:.1f} L 20 {height - 24:.1f} Z" fill="{INK}"/>',
+        text(0, 0, "imports point down", "middle", transform=f"translate(27 {height / 2:.1f}) rotate(-90)"),
+    ]
+    return svg(width, height, "The rooms of omkl, from the command line down to the arrays", parts)
+
+
+# One sample's way
+
+LANES = ("you", "estimators", "scaling", "online", "engine")
+WAY: tuple[tuple[str, str, str], ...] = (
+    ("you", "estimators", "a row, and then its answer, in raw units"),
+    ("estimators", "scaling", "checked; features in their order"),
+    ("scaling", "online", "standardised"),
+    ("online", "engine", "with a uniform for each row, once per chunk"),
+    ("engine", "engine", "the node's neighbours speak: z (3), f (4)"),
+    ("engine", "engine", "their combination is the prediction (13)"),
+    ("engine", "engine", "p (12), q (15), losses (5) (14) (16)"),
+    ("engine", "engine", "they learn: theta (17), w (18a), u (18b)"),
+    ("engine", "engine", "the next node is drawn"),
+    ("engine", "online", "predictions, rows done"),
+    ("online", "scaling", "unused uniforms put back"),
+    ("scaling", "estimators", "the target's units"),
+    ("estimators", "you", "a prediction, made before the answer"),
+)
+
+
+def way() -> str:
+    """What happens to one row of SFG-MKL, from the door to the engine and back."""
+    width, first, apart, step, top, size = 880.0, 58.0, 191.0, 40.0, 34.0, 12.0
+    at = {lane: first + k * apart for k, lane in enumerate(LANES)}
+    height = top + step * len(WAY) + 16
+    parts = []
+    for lane, x in at.items():
+        wide = 104
+        parts.append(frame(x - wide / 2, 4, wide, 26))
+        parts.append(text(x, 22, lane, "middle", OURS, font_weight=600, font_size=14))
+        parts.append(line(x, 30, x, height - 4, extra=' stroke-dasharray="3 4"'))
+    for k, (start, end, words) in enumerate(WAY):
+        y = top + step * (k + 1)
+        x1, x2 = at[start], at[end]
+        if start == end:
+            parts.append(dot(x1, y - 4, 4, THEIRS))
+            parts.append(text(x1 - 14, y, words, "end", font_size=size))
+            continue
+        back = x2 < x1
+        parts.append(line(x1, y, x2, y, INK, ' stroke-width="1.5"' + (' stroke-dasharray="6 3"' if back else "")))
+        parts.append(f'<path d="M {x2:.1f} {y:.1f} l {8 if back else -8} -5 l 0 10 Z" fill="{INK}"/>')
+        lines = textwrap.wrap(words, int((apart - 12) / (LETTER * size)))
+        for n, part in enumerate(reversed(lines)):
+            parts.append(text((x1 + x2) / 2, y - 6 - 14 * n, part, "middle", font_size=size))
+    return svg(width, height, "One sample's way through the rooms", parts)
+
+
+def drawings(project: Path, results: Results) -> Mapping[str, str]:
+    """Every picture under docs/pictures, by name."""
+    return {"peers.svg": peers(results), "rooms.svg": rooms(project), "way.svg": way()}

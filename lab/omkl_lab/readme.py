@@ -1,0 +1,154 @@
+"""What the README and the pages quote, and every picture: python -m omkl_lab.readme
+
+Fills what stands between markers from the files in results/ and one run of the command line, and draws
+docs/pictures. It measures nothing else: docs/reproduction.md says how its files are made, and the other markers
+name the command that measures.
+"""
+
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+
+from omkl.persist import write_atomically
+from omkl_lab import ablation, fleets, interfaces
+from omkl_lab.entrants import MATCHING
+from omkl_lab.files import read_json, read_lines
+from omkl_lab.markdown import filled, part, table
+from omkl_lab.peers.page import (
+    TUNED_ON,
+    US,
+    Results,
+    best_peer,
+    by_course,
+    digits,
+    losses,
+    of_task,
+    read,
+    thousandths,
+    time_shown,
+    value,
+)
+from omkl_lab.pictures import drawings
+from omkl_lab.reproduce import quoted, readings
+from omkl_lab.reproduce.results import Place, Result, place
+from omkl_lab.unseen import page as unseen
+
+PEERS, REPRODUCTION = Path("results/peers.jsonl"), Path("results/reproduction.jsonl")
+PICTURES = Path("docs/pictures")
+COMMAND = "python -m omkl_lab.readme"
+
+
+# Beside the peers
+
+
+def beside_peers(results: Results, measured: Mapping[Place, Result]) -> str:
+    """Every data set and changing stream: the paper's best, GraphMKL, the best peer."""
+    sets = of_task(results, "numbers")
+    rows = []
+    for name, cells in {**sets, **of_task(results, "drift")}.items():
+        us, peer = value(cells.get(US), "mse"), best_peer(cells, "mse")
+        if us is None or peer is None:
+            continue
+        shown = thousandths if name in sets else digits
+        published = [
+            found for algorithm in MATCHING
+            if (cell := measured.get((name, algorithm, MATCHING[algorithm].form))) and (found := cell["paper_mse"])
+        ]  # fmt: skip
+        ours, theirs = shown(us), shown(peer[1])
+        least = shown(min(us, peer[1]))
+        times = f"{time_shown(cells[US]['microseconds'])} / {time_shown(cells[peer[0]]['microseconds'])}"
+        rows.append([
+            name if name in TUNED_ON else f"{name} *",
+            shown(min(published)) if published else "",
+            *(f"**{number}**" if number == least else number for number in (ours, theirs)),
+            peer[0],
+            times,
+        ])  # fmt: skip
+    return table(["", "paper's best", "GraphMKL", "best peer", "which", "microseconds, ours / its"], rows)
+
+
+def tally(results: Results) -> str:
+    """How often GraphMKL comes out ahead of every peer."""
+    sets = {**of_task(results, "numbers"), **of_task(results, "drift")}
+    pairs = [(value(cells.get(US), "mse"), best_peer(cells, "mse")) for cells in sets.values()]
+    both = [(us, peer[1]) for us, peer in pairs if us is not None and peer is not None]
+    ahead = sum(us < peer for us, peer in both)
+    return f"GraphMKL has the smallest error on {ahead} of {len(both)}."
+
+
+# A run of the command line
+
+SALES = "examples/prices.py"
+
+
+def command_line() -> str:
+    """What `omkl run` says of the sales that examples/prices.py makes up."""
+    with tempfile.TemporaryDirectory() as folder:
+        data = Path(folder) / "data.csv"
+        with data.open("w") as out:
+            subprocess.run([sys.executable, SALES], stdout=out, check=True)
+        words = ["omkl", "run", "data.csv", "--target", "price", "--model", "price.omkl"]
+        run = subprocess.run(
+            [sys.executable, "-c", "from omkl.cli import main; main()", *words[1:]],
+            cwd=folder, capture_output=True, text=True, check=True, env={**os.environ, "COLUMNS": "100"},
+        )  # fmt: skip
+    said = "\n".join(row.rstrip() for row in run.stdout.splitlines() if not row.startswith("speed"))  # of this machine
+    return f"```\n$ python {SALES} > data.csv\n$ {' '.join(words)}\n{said}\n```"
+
+
+# Files
+
+
+def pages(project: Path, run: str | None = None) -> dict[Path, str]:
+    """Every page with parts that are made from results, and the pictures.
+
+    The run of the command line stays as the README has it where none is given.
+    """
+    results = by_course(read(project / PEERS))
+    measured = {place(cell): cell for cell in read_lines(project / REPRODUCTION)}
+    in_readme = {
+        "peers": f"{beside_peers(results, measured)}\n{tally(results)} Where it loses:\n\n"
+        + "\n".join(losses(results)),
+        "unseen": unseen.in_a_sentence(read(project / unseen.RESULTS)),
+        "paper": quoted.of_the_paper(measured),
+    }
+    if run is not None:
+        in_readme["run"] = run
+    written = (
+        (Path("README.md"), COMMAND, in_readme),
+        (
+            Path("docs/reproduction.md"),
+            COMMAND,
+            quoted.in_reproduction(
+                measured, read_json(project / "results/theory.json"), read_lines(project / "results/sweeps.jsonl")
+            ),
+        ),
+        (Path("docs/deviations.md"), COMMAND, quoted.in_deviations(measured, read_json(project / readings.RESULTS))),
+        (ablation.PAGE, ablation.COMMAND, ablation.quoted(read_lines(project / ablation.RESULTS))),
+        (interfaces.PAGE, interfaces.COMMAND, interfaces.quoted(read_json(project / interfaces.RESULTS))),
+        (fleets.PAGE, fleets.COMMAND, fleets.quoted(read_json(project / fleets.RESULTS))),
+    )
+    return {
+        **{project / page: filled((project / page).read_text(encoding="utf-8"), parts, command)
+           for page, command, parts in written},
+        **{project / PICTURES / name: drawing for name, drawing in drawings(project, results).items()},
+    }  # fmt: skip
+
+
+def quoted_run(project: Path) -> str:
+    """The run that the README shows."""
+    return part((project / "README.md").read_text(encoding="utf-8"), "run", COMMAND)
+
+
+def main() -> None:
+    for path, content in pages(Path(), command_line()).items():
+        path.parent.mkdir(exist_ok=True)
+        write_atomically(path, content.encode())
+        print(path)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,44 @@
+"""graphs.jsonl: the feedback graph of every stream, and what refinement adds to it."""
+
+from typing import TypedDict
+
+import numpy as np
+
+from omkl.graph import refined
+from omkl.kernels import dictionary
+from omkl.online import Online
+from omkl.settings import Settings
+from omkl_lab.streams import Stream
+
+ROUND = 300  # where the experiments stop refining
+
+
+class Drawn(TypedDict):
+    dataset: str
+    round: int
+    scales: list[float]  # length scale of every kernel
+    edges: list[list[int]]  # (i, j): drawing node i lets us hear kernel j; self-loops left out
+    added: list[list[int]]  # by refinement, in that round of SFG-MKL-R
+    dominating: list[int]  # D
+    leading: list[int]  # D'_t
+
+
+def drawn(stream: Stream, seed: int) -> Drawn:
+    """The graph of the paper's dictionary in the dimension of the stream."""
+    rows, d = stream.X.shape
+    settings = Settings.paper(rows)
+    online = Online.make("sfg-mkl-r", settings, d, seed)
+    stop = min(ROUND, rows)
+    online.run(stream.X[:stop], stream.y[:stop])
+    graph, mentor = online.problem.graph, online.state.d
+    more = refined(graph.A, mentor) & ~graph.A
+    apart = ~np.eye(len(graph.A), dtype=bool)
+    return {
+        "dataset": stream.name,
+        "round": stop,
+        "scales": [float(f"{kernel.length_scale:.4g}") for kernel in dictionary(settings.kernels)],
+        "edges": np.argwhere(graph.A & apart).tolist(),
+        "added": np.argwhere(more).tolist(),
+        "dominating": np.flatnonzero(graph.cover).tolist(),
+        "leading": np.flatnonzero(mentor == np.arange(len(mentor))).tolist(),
+    }

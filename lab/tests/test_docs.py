@@ -1,0 +1,191 @@
+"""The pages: what they quote is in the results, what they show runs, and the site is whole."""
+
+import ast
+import doctest
+import importlib.util
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+from omkl_lab import markdown, pictures, readme
+from omkl_lab.peers.page import by_course, read
+
+import omkl
+from omkl.stream import cells, columns, records
+from omkl.stream.run import Options
+
+ROOT = Path(__file__).parents[2]
+PAGES = sorted(path.relative_to(ROOT / "docs").as_posix() for path in (ROOT / "docs").rglob("*.md"))
+RUN = ROOT / "docs" / "run.md"
+FROM_ROOT = {"changelog.md", "contributing.md", "security.md", "command_line.md"}  # which docs/hooks.py brings in
+
+
+# What is generated
+
+
+@pytest.mark.parametrize("path", readme.pages(ROOT), ids=lambda path: path.name)
+def test_what_the_pages_quote_and_draw_is_made_from_the_committed_results(path: Path):
+    assert path.read_text(encoding="utf-8") == readme.pages(ROOT)[path], "run make readme"
+
+
+def test_the_readme_shows_what_the_command_line_says(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.chdir(ROOT)
+    assert readme.quoted_run(ROOT) == readme.command_line(), "run make readme"
+
+
+def test_the_readme_shows_every_set_on_which_a_peer_is_better():
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    records = read(ROOT / "results" / "peers.jsonl").values()
+    for name in {r["course"] for r in records if r.get("task") in ("numbers", "drift")}:
+        there = [r for r in records if r.get("course") == name and r.get("mse") is not None]
+        ours = min(r["mse"] for r in there if r["learner"] == "omkl GraphMKL")
+        theirs = min(r["mse"] for r in there if not r["ours"])
+        assert (f"- **{name}**: " in text) == (theirs < ours), name
+
+
+def test_a_page_whose_markers_are_gone_is_refused():
+    with pytest.raises(ValueError, match="once each; put them back"):
+        markdown.filled("nothing here", {"x": "new"}, "a command")
+
+
+# What runs
+
+
+@pytest.mark.parametrize("path", [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))], ids=lambda p: p.name)
+def test_examples_in_the_pages_run(path: Path):
+    text = re.sub(r"^```.*$", "", path.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    test = doctest.DocTestParser().get_doctest(text, {}, path.name, path.name, 0)
+    failed, _ = doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE).run(test)
+    assert not failed
+
+
+def dialogue() -> list[tuple[str, str]]:
+    """The commands on the page, and what it says they print."""
+    found: list[tuple[str, str]] = []
+    for block in re.findall(r"```console\n(.*?)```", RUN.read_text(), re.DOTALL):
+        for line in block.splitlines():
+            if line.startswith("$ "):
+                found.append((line[2:], ""))
+            else:
+                command, printed = found[-1]
+                goes_on = line.startswith("> ")
+                found[-1] = (f"{command}\n{line[2:]}", printed) if goes_on else (command, f"{printed}{line}\n")
+    return found
+
+
+def test_what_the_page_about_runs_shows_is_what_happens(tmp_path: Path):
+    steps = dialogue()
+    assert len(steps) > 15
+    script = "\n".join(f"{{\n{command}\n}} > {k}.txt 2>&1" for k, (command, _) in enumerate(steps))
+    env = os.environ | {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+    subprocess.run(["bash", "-c", script], cwd=tmp_path, env=env, timeout=600)
+    for k, (command, printed) in enumerate(steps):
+        happened = "".join(f"{line.rstrip()}\n" for line in (tmp_path / f"{k}.txt").read_text().splitlines())
+        assert happened == printed, command
+
+
+def test_the_limits_on_the_page_about_runs_are_the_limits():
+    text = " ".join(RUN.read_text().split())
+    for limit in (
+        f"at most {columns.MOST_CATEGORIES};", f"at most {columns.MOST_FEATURES} features",
+        f"beyond {columns.LARGEST:.0e}".replace("+", ""), f"have {records.LONGEST_RECORD >> 20} MiB",
+        f"({cells.SNIFF} at most)", f"({Options().every} unless given). Killed",
+        f"({Options().pending} unless given)",
+    ):  # fmt: skip
+        assert limit in text
+
+
+# Pictures
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "docs" / "pictures").glob("*.svg")), ids=lambda path: path.name)
+def test_a_picture_is_well_formed_and_fetches_nothing(path: Path):
+    tree = ElementTree.parse(path)
+    assert tree.getroot().find("{http://www.w3.org/2000/svg}title") is not None
+    text = path.read_text(encoding="utf-8")
+    assert "href" not in text
+    assert "url(" not in text
+
+
+def test_the_peers_picture_names_every_learner_that_ran_on_all_sets():
+    results = by_course(read(ROOT / "results" / "peers.jsonl"))
+    drawn = pictures.peers(results)
+    named = [dot.name for dot in pictures.everybody(results)]
+    assert len(named) > 10
+    assert all(name in drawn for name in named)
+
+
+def test_the_rooms_picture_shows_every_room_of_the_import_contract():
+    drawn = pictures.rooms(ROOT)
+    rooms = {room for layer in pictures.layers(ROOT) for room in layer}
+    assert rooms >= {"cli", "lab", "estimators", "engine", "rounds", "kernels"}
+    assert all(f">{room}</text>" in drawn and pictures.purpose(ROOT, room) for room in rooms)
+
+
+# Links of the pages that stand in the root; mkdocs checks the others
+
+
+@pytest.mark.parametrize("name", ["README.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md"])
+def test_links_of_the_root_lead_somewhere(name: str):
+    for link in re.findall(r"\]\(([^)\s]+)\)", (ROOT / name).read_text(encoding="utf-8")):
+        path, _, anchor = link.partition("#")
+        assert not path.startswith("http"), f"{link}: nothing here needs the network"
+        assert (ROOT / path).exists(), link
+        if anchor:
+            headings = re.findall(r"^#+ (.*)$", (ROOT / path).read_text(encoding="utf-8"), flags=re.MULTILINE)
+            assert anchor in [re.sub(r"[^\w -]", "", h).lower().replace(" ", "-") for h in headings], link
+
+
+# The site
+
+
+def nav() -> list[str]:
+    """Every page that mkdocs.yml names, in its order."""
+    text = (ROOT / "mkdocs.yml").read_text(encoding="utf-8").split("\nnav:")[1]
+    return re.findall(r"([\w/]+\.md)", text)
+
+
+def test_every_page_is_in_the_navigation_once():
+    assert sorted(nav()) == sorted({*PAGES, *FROM_ROOT})
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_a_list_within_a_list_is_indented_by_four_or_the_site_shows_one_list(name: str):
+    text = re.sub(
+        r"^```.*?^```", "", (ROOT / "docs" / name).read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL
+    )
+    assert not re.findall(r"^ {1,3}(?:[-*]|\d+\.) .*$", text, flags=re.MULTILINE)
+
+
+def public(module: str) -> set[str]:
+    """The names that a module offers, without importing what it needs."""
+    home = ROOT / "src" / Path(*module.split("."))
+    text = (home / "__init__.py" if home.is_dir() else home.with_suffix(".py")).read_text(encoding="utf-8")
+    found = re.search(r"^__all__ = (\[.*?\])", text, flags=re.MULTILINE | re.DOTALL)
+    return {f"{module}.{name}" for name in (ast.literal_eval(found.group(1)) if found else omkl.__all__)}
+
+
+def test_the_reference_names_everything_public():
+    text = "\n".join(path.read_text(encoding="utf-8") for path in (ROOT / "docs").glob("reference*.md"))
+    named = set(re.findall(r"heading: (\S+)", text))
+    wanted = [public(module) for module in ("omkl", "omkl.river", "omkl.fleet", "omkl.fleet.spark")]
+    assert named == set.union(*wanted)
+
+
+@pytest.mark.slow
+def test_the_site_builds_without_a_warning_and_needs_no_network(tmp_path: Path):
+    if importlib.util.find_spec("mkdocs") is None:
+        pytest.skip("mkdocs is not installed; make docs brings it")
+    run = subprocess.run(
+        [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", tmp_path],
+        cwd=ROOT, capture_output=True, text=True, check=False, env={**os.environ, "NO_MKDOCS_2_WARNING": "1"},
+    )  # fmt: skip
+    assert run.returncode == 0, run.stderr
+    assert "WARNING" not in run.stderr
+    for path in tmp_path.rglob("*.html"):
+        page = path.read_text(encoding="utf-8")
+        assert not re.findall(r'<(?:script|img|link)[^>]*(?:src|href)="(https?:[^"]*)"', page), path

@@ -1,0 +1,19 @@
+"""What was measured of fleets."""
+
+import json
+from pathlib import Path
+
+from omkl_lab import fleets
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_the_fleet_that_was_measured_was_identical_to_separate_models():
+    results = json.loads((ROOT / "results" / "fleet.json").read_text())
+    assert results["large"]["identical_to_separate_models"]
+
+
+def test_the_measurement_runs_in_small():
+    results = fleets.large(rows=4000, keys=50, size=2000)
+    assert results["identical_to_separate_models"]
+    assert results["keys"] == 50

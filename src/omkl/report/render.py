@@ -1,0 +1,38 @@
+"""A page from its template and its charts."""
+
+import json
+from importlib import resources
+from typing import Any
+
+import jinja2
+from plotly.offline import get_plotlyjs
+
+from omkl._version import __version__
+
+
+def render(package: str, template: str, charts: dict[str, list[Any]], **values: Any) -> str:
+    """A page from a template in the folder `templates` of a package, which extends base.html.j2.
+
+    `charts` holds choices by the name of their figure; a figure with more than one lets the reader choose.
+    """
+    environment = jinja2.Environment(
+        loader=jinja2.ChoiceLoader([jinja2.FunctionLoader(lambda name: asset(f"{package}/templates", name)),
+                                    jinja2.FunctionLoader(lambda name: asset("omkl/report", name))]),
+        autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined,
+    )  # fmt: skip
+    return environment.get_template(template).render(
+        version=__version__, css=asset("omkl/report", "style.css"), js=asset("omkl/report", "script.js"),
+        plotly=get_plotlyjs(), charts=in_html(charts), **values,
+    )  # fmt: skip
+
+
+def asset(folder: str, name: str) -> str | None:
+    root, *rest = folder.split("/")
+    path = resources.files(root).joinpath(*rest, name)
+    return path.read_text(encoding="utf-8") if path.is_file() else None
+
+
+def in_html(value: object) -> str:
+    """JSON that no HTML parser mistakes for markup."""
+    text = json.dumps(value, allow_nan=False, separators=(",", ":"))
+    return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
