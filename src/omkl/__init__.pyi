@@ -1,18 +1,11 @@
-# What `__init__` imports when it is used, for type checkers and editors; tests/test_package.py holds the two together.
+# What `__init__` imports when it is used, for type checkers and editors; tests/test_package.py compares the two.
 from omkl._version import __version__ as __version__
+from omkl.algorithms.graph_mkl import GraphSettings as GraphSettings
+from omkl.algorithms.settings import Settings as Settings
 from omkl.errors import BudgetWarning as BudgetWarning
 from omkl.errors import DivergenceError as DivergenceError
 from omkl.errors import ModelFileError as ModelFileError
-from omkl.estimators.sklearn import GraphMKLClassifier as GraphMKLClassifier
-from omkl.estimators.sklearn import GraphMKLRegressor as GraphMKLRegressor
-from omkl.estimators.sklearn import OMKLGFClassifier as OMKLGFClassifier
-from omkl.estimators.sklearn import OMKLGFRegressor as OMKLGFRegressor
-from omkl.estimators.sklearn import OMKRRegressor as OMKRRegressor
-from omkl.estimators.sklearn import RakerClassifier as RakerClassifier
-from omkl.estimators.sklearn import RakerRegressor as RakerRegressor
-from omkl.estimators.sklearn import RFOMKRRegressor as RFOMKRRegressor
-from omkl.estimators.sklearn import SFGMKLClassifier as SFGMKLClassifier
-from omkl.estimators.sklearn import SFGMKLRegressor as SFGMKLRegressor
+from omkl.estimators.sklearn.estimators import *
 from omkl.kernels import Cauchy as Cauchy
 from omkl.kernels import Gaussian as Gaussian
 from omkl.kernels import Kernel as Kernel
@@ -21,10 +14,8 @@ from omkl.kernels import Matern as Matern
 from omkl.kernels import dictionary as dictionary
 from omkl.kernels import log_grid as log_grid
 from omkl.kernels import mixture as mixture
+from omkl.models import from_bytes as from_bytes
+from omkl.models import load as load
+from omkl.models import save as save
+from omkl.models import to_bytes as to_bytes
 from omkl.online import Online as Online
-from omkl.persist import from_bytes as from_bytes
-from omkl.persist import load as load
-from omkl.persist import save as save
-from omkl.persist import to_bytes as to_bytes
-from omkl.settings import GraphSettings as GraphSettings
-from omkl.settings import Settings as Settings

@@ -1,13 +1,19 @@
 """Names for the arrays that travel through the library, and the one way to lay them out."""
 
+from collections.abc import Callable
+from typing import Annotated, Any, TypeVar
+
 import numpy as np
 from numpy.typing import NDArray
+
+T = TypeVar("T")
 
 Vector = NDArray[np.float64]
 Matrix = NDArray[np.float64]
 Tensor = NDArray[np.float64]
 Index = NDArray[np.intp]
 Mask = NDArray[np.bool_]
+Gappy = Annotated[NDArray[np.float64], "NaN where a value is missing"]
 
 LANES = 8  # doubles in the widest register; 64 bytes, one cache line
 
@@ -45,3 +51,43 @@ def padded_copy(a: Tensor) -> Tensor:
     out = padded(*a.shape)
     out[...] = a
     return out
+
+
+# Problems and States are NamedTuples of arrays, numbers and further NamedTuples
+
+
+def mapped(change: Callable[[str, Any], Any], value: Any, name: str = "") -> Any:
+    """The same structure with `change(dotted name, leaf)` in place of every leaf; a leaf is whatever is not a tuple.
+
+    >>> from typing import NamedTuple
+    >>> class Pair(NamedTuple):
+    ...     a: int
+    ...     b: tuple[int, int]
+    >>> mapped(lambda name, leaf: f"{name}={leaf}", Pair(1, (2, 3)))
+    Pair(a='a=1', b=('b.0=2', 'b.1=3'))
+    """
+    if not isinstance(value, tuple):
+        return change(name, value)
+    names = getattr(value, "_fields", range(len(value)))
+    parts = [
+        mapped(change, part, f"{name}.{field}" if name else str(field))
+        for field, part in zip(names, value, strict=True)
+    ]
+    return type(value)(*parts) if hasattr(value, "_fields") else tuple(parts)
+
+
+def leaves(value: Any) -> dict[str, Any]:
+    """All leaves by their dotted names.
+
+    >>> leaves((1, (2, 3)))
+    {'0': 1, '1.0': 2, '1.1': 3}
+    """
+    found: dict[str, Any] = {}
+    mapped(found.__setitem__, value)
+    return found
+
+
+def copied(value: T) -> T:
+    """A copy that shares no array with `value`."""
+    copy: T = mapped(lambda _, leaf: np.array(leaf) if isinstance(leaf, np.ndarray) else leaf, value)
+    return copy

@@ -1,4 +1,4 @@
-"""Online = learner + problem + state + Generator: the one object that changes."""
+"""Online: an algorithm with its problem, its state and its random generator; the one object that changes."""
 
 import copy
 import threading
@@ -9,55 +9,45 @@ import numpy as np
 from numpy.typing import ArrayLike
 from threadpoolctl import threadpool_limits
 
-from omkl import engine
-from omkl.algorithms import graph_mkl, omkl_gf, omkr, raker, rfomkr, sfg_mkl, sfg_mkl_r
+from omkl import algorithms, engine, validation
 from omkl.algorithms.descent import TOO_FAR
-from omkl.arrays import Matrix, Vector
+from omkl.algorithms.runner import ReferenceRunner
+from omkl.arrays import Matrix, Vector, copied
 from omkl.errors import BudgetWarning, DivergenceError
-from omkl.settings import LEARNERS, GraphSettings, Settings
 
-ROUNDS: dict[str, Any] = {
-    "omkr": omkr,
-    "rfomkr": rfomkr,
-    "raker": raker,
-    "omkl-gf": omkl_gf,
-    "sfg-mkl": sfg_mkl,
-    "sfg-mkl-r": sfg_mkl_r,
-    "graph-mkl": graph_mkl,
-}
-LARGEST_TARGET, LARGEST_WEIGHT = 1e100, 1e30  # whose squares and products are still finite
-AHEAD = 64  # rounds that single rows draw uniforms for at a time
-Backend = Literal["engine", "rounds"]
+ROUNDS_AHEAD = 64  # rounds whose uniform numbers are drawn at a time when rows are learned one by one
+Backend = Literal["engine", "numpy"]
 
 
 class Checkpoint(NamedTuple):
-    """All that a learner has become: with the same learner and problem it goes on from here."""
+    """All that has been learned: with the same algorithm and problem, learning continues from here."""
 
     state: Any
-    generator: dict[str, Any]  # NumPy's PCG64, as it describes itself
+    generator: dict[str, Any]  # state of NumPy's PCG64
     evaluations: int
 
 
 class Online:
-    """A learner on its stream: predict, see the answer, learn.
+    """A learner on its stream: predict, see the target, learn.
 
-    One thread may predict while another learns: calls take turns, and none sees half a round.
+    Methods may be called from several threads: calls take turns, and none sees half a round.
 
     Parameters
     ----------
-    learner
-        "omkr", "rfomkr", "raker", "omkl-gf", "sfg-mkl", "sfg-mkl-r" or "graph-mkl".
+    algorithm
+        Its name: "graph-mkl", "sfg-mkl", "sfg-mkl-r", "raker", "omkl-gf", "omkr" or "rfomkr".
     problem
-        The learner's Problem; `Online.make` builds it from `Settings`.
+        The algorithm's Problem; `Online.make` builds it from settings.
     rng
-        The Generator, or a seed for one, that draws nodes and subsets.
+        The Generator, or a seed for one, from which the algorithm's random choices are drawn.
     backend
-        "engine" for the compiled rounds, "rounds" for the NumPy ones; the same results to rounding.
+        "engine" for the compiled implementation, "numpy" for the reference one; results agree up to rounding.
     checkpoint
-        Go on from here instead of from the start.
+        Continue from here instead of from the start.
     isa, compiled
-        An instruction set other than the machine's best; a problem compiled before, to be shared.
+        An instruction set other than the best the machine has; a problem compiled before, to be shared.
 
+    >>> from omkl import Settings
     >>> rng = np.random.default_rng(0)
     >>> X = rng.uniform(-1, 1, (2000, 2)); y = np.sin(3 * X[:, 0]) + X[:, 1] ** 2
     >>> online = Online.make("sfg-mkl", Settings(), d=2, seed=1)
@@ -70,379 +60,249 @@ class Online:
 
     def __init__(
         self,
-        learner: str,
+        algorithm: str,
         problem: Any,
         rng: np.random.Generator | int | None = None,
         *,
         backend: Backend = "engine",
         checkpoint: Checkpoint | None = None,
         isa: str | None = None,
-        compiled: Any = None,
+        compiled: engine.Compiled | None = None,
     ) -> None:
-        if learner not in ROUNDS:
-            raise ValueError(f"learner must be one of {', '.join(LEARNERS)}, got {learner!r}")
-        if backend not in ("engine", "rounds"):
-            raise ValueError(f"backend must be engine or rounds, got {backend!r}")
-        self.learner = learner
-        self.backend: Backend = backend if engine.runs(learner, problem) else "rounds"
+        self.algorithm = algorithms.get(algorithm)
+        if backend not in ("engine", "numpy"):
+            raise ValueError(f"backend must be engine or numpy, got {backend!r}")
+        self.backend: Backend = backend if self.algorithm.native.supports(problem) else "numpy"
         self._isa = isa
         self._lock = threading.Lock()
         self._install(problem, rng, checkpoint, compiled)
 
     @classmethod
-    def make(cls, learner: str, settings: Settings | GraphSettings, d: int, seed: int = 0, **options: Any) -> Self:
-        """A new learner for d features; `seed` decides its random features and its draws."""
-        return cls(learner, settings.problem(learner, d, seed=seed), seed, **options)
+    def make(cls, algorithm: str, settings: Any, d: int, seed: int = 0, **options: Any) -> Self:
+        """A new learner for d features; `seed` decides its random features and its random choices."""
+        return cls(algorithm, algorithms.problem(algorithm, settings, d, seed=seed), seed, **options)
 
     def _install(
         self,
         problem: Any,
         rng: np.random.Generator | int | None,
         checkpoint: Checkpoint | None,
-        compiled: Any,
+        compiled: engine.Compiled | None,
     ) -> None:
-        rounds = ROUNDS[self.learner]
+        algorithm = self.algorithm
         self.problem = problem
-        self._draws: int = rounds.draws(problem)
-        self._d: int = problem.d if self.learner == "omkr" else problem.V.shape[1]
-        self._labels: bool = hasattr(problem, "descent") and problem.descent.loss != "squared"
-        self._classes: int | None = problem.K if getattr(problem, "task", None) == "classification" else None
-        self.width: int = (self._classes or 2) if self.learner == "graph-mkl" else 1
-        self._budget: int | None = getattr(problem, "budget", None)
+        self.shape = algorithm.shape(problem)
+        self._uniforms = algorithm.uniforms(problem)
         self._pcg = np.random.PCG64(0) if checkpoint else pcg64(rng)
         self._rng = np.random.Generator(self._pcg)
         if checkpoint is None:
-            state = rounds.init(problem, self._rng.random(self._draws))
+            state = algorithm.init(problem, self._rng.random(self._uniforms))
             self.evaluations = 0
         else:
             state, generator, self.evaluations = checkpoint
             self._pcg.state = generator  # type: ignore[assignment]  # NumPy's own name for this dict is private
         self._compiled = compiled
+        self._runner: engine.Runner | ReferenceRunner
         if self.backend == "engine":
-            self._compiled = compiled or engine.compile_problem(self.learner, problem, self._isa)
-            self._runner: engine.Runner | engine.GrowingRunner | PlainRunner = (
-                engine.GrowingRunner(self._compiled, state, problem.budget)
-                if self.learner == "omkr"
-                else engine.Runner(self._compiled, state, fresh=checkpoint is None)
-            )
+            self._compiled = compiled or engine.compile_problem(algorithm.name, algorithm.native, problem, self._isa)
+            self._runner = engine.runner(self._compiled, algorithm.native, state, fresh=checkpoint is None)
         else:
-            self._runner = PlainRunner(rounds, problem, state)
-        self._looks_itself = self.backend == "engine" and self.learner != "graph-mkl"  # where values may miss
-        self._choosy = self._labels or self._classes is not None
+            self._runner = ReferenceRunner(algorithm, problem, state)
+        self._engine_checks_rows = self.backend == "engine" and not self.shape.missing
+        self._target_is_a_number = self.shape.target == "number"
 
-    # Asking and telling
+    # Predicting and learning
 
     def predict(self, x: ArrayLike) -> Any:
-        """The prediction for one sample, with the kernels that the next `learn` will hear.
+        """The prediction for one sample, with the kernels that the next `learn` will evaluate.
 
-        A number; for "graph-mkl" its mean and deviation, or the chances of the labels.
+        A number; for an algorithm that predicts distributions, mean and standard deviation, or the probabilities of
+        the labels.
         """
-        return self.ask(self._sample(x))
+        return self.predict_unchecked(validation.one_row(x, self.shape.inputs))
 
     def predict_rows(self, X: ArrayLike) -> Matrix:
-        """Predictions for many samples from the state as it is; nothing is learned."""
-        return self.ask_rows(self._samples(X))
+        """Predictions for many samples from the present state; nothing is learned."""
+        return self.predict_rows_unchecked(validation.many_rows(X, self.shape.inputs))
 
     def learn(self, x: ArrayLike, y: float, weight: float = 1.0) -> None:
         """Learn one sample. Input that cannot be learned is refused and changes nothing."""
-        if not self._looks_itself:
-            x = self._sample(x)
-        if not -LARGEST_TARGET <= y <= LARGEST_TARGET or (self._choosy and not self._right(y)):
-            raise ValueError(self._about_target(y, ""))
-        if not 0 <= weight <= LARGEST_WEIGHT:
-            raise ValueError(
-                f"weight must be a finite number of at least 0, got {weight}; the largest is {LARGEST_WEIGHT:g}"
-            )
+        if not self._engine_checks_rows:
+            x = validation.one_row(x, self.shape.inputs)
+        kind, outputs = self.shape.target, self.shape.outputs
+        if not -validation.LARGEST_TARGET <= y <= validation.LARGEST_TARGET or not (
+            self._target_is_a_number or validation.is_target(y, kind, outputs)
+        ):
+            raise validation.wrong_target(y, kind, outputs)
+        validation.one_weight(weight)
         try:
-            self.tell(x, y, weight)  # type: ignore[arg-type]  # the engine refuses what is no array
+            self.learn_unchecked(x, y, weight)  # type: ignore[arg-type]  # the engine refuses what is not an array
         except TypeError:
-            self.tell(self._sample(x), y, weight)
+            self.learn_unchecked(validation.one_row(x, self.shape.inputs), y, weight)
 
     def run(self, X: ArrayLike, y: ArrayLike, weight: ArrayLike | None = None) -> Matrix:
         """Predict, then learn, row after row; returns the predictions, each made before its row was learned.
 
-        A chunk with a value that cannot be learned is refused whole. Where the learner diverges the
-        rows before are learned, the state is that of the last good round, and DivergenceError says so.
+        A chunk with a value that cannot be learned is refused whole. Where predictions diverge, the rows before are
+        learned, the state is that of the last good round, and DivergenceError says so.
         """
-        X = self._samples(X)
-        y = self._targets(y, len(X))
-        return self.tell_rows(X, y, None if weight is None else self._weights(weight, len(X)))
+        X = validation.many_rows(X, self.shape.inputs)
+        y = validation.many_targets(y, len(X), self.shape.target, self.shape.outputs)
+        return self.run_unchecked(X, y, None if weight is None else validation.many_weights(weight, len(X)))
 
     # The same for callers that have checked what they pass
 
-    def ask(self, x: Vector) -> Any:
-        if self.learner == "graph-mkl":
-            return self.ask_rows(x[None])[0]
+    def predict_unchecked(self, x: Vector) -> Any:
+        if self.algorithm.distribution:
+            return self.predict_rows_unchecked(x[None])[0]
         with self._lock:
             f = self._runner.predict(x)
         if not -TOO_FAR < f < TOO_FAR:
             raise self._diverged(x, 0)
         return f
 
-    def ask_rows(self, X: Matrix) -> Matrix:
-        out = np.empty(len(X) * self.width)
+    def predict_rows_unchecked(self, X: Matrix) -> Matrix:
+        out = np.empty(len(X) * self.shape.outputs)
         with self._lock:
             self._runner.predict_rows(X, out)
         if (bad := engine.first_not_finite(out)) >= 0:
-            raise self._diverged(X[bad // self.width], bad // self.width)
+            raise self._diverged(X[bad // self.shape.outputs], bad // self.shape.outputs)
         return self._shaped(out)
 
-    def _shaped(self, out: Vector) -> Matrix:
-        return out.reshape(-1, self.width) if self.learner == "graph-mkl" else out
-
-    def tell(self, x: Vector, y: float, weight: float = 1.0) -> None:
+    def learn_unchecked(self, x: Vector, y: float, weight: float = 1.0) -> None:
         self._lock.acquire()  # a with statement takes twice as long
         try:
-            heard = self._runner.learn(x, y, weight)
-            if heard == engine.NO_UNIFORMS:
-                self._runner.feed(self._rng.random(AHEAD * self._draws))
-                heard = self._runner.learn(x, y, weight)
-            if heard == engine.REFUSED:
-                self._sample(x)  # says why
-            if heard < 0:
+            evaluated = self._runner.learn(x, y, weight)
+            if evaluated == engine.NO_UNIFORMS:
+                self._runner.supply(self._rng.random(ROUNDS_AHEAD * self._uniforms))
+                evaluated = self._runner.learn(x, y, weight)
+            if evaluated == engine.REFUSED:
+                validation.one_row(x, self.shape.inputs)  # raises with the reason
+            if evaluated < 0:
                 raise self._diverged(x, 0)
-            self.evaluations += heard
-            if self._budget is not None:
+            self.evaluations += evaluated
+            if self.shape.budget is not None:
                 self._warn_if_full(1)
         finally:
             self._lock.release()
 
-    def tell_rows(self, X: Matrix, y: Vector, weight: Vector | None = None) -> Matrix:
-        out = np.empty(len(X) * self.width)
+    def run_unchecked(self, X: Matrix, y: Vector, weight: Vector | None = None) -> Matrix:
+        out = np.empty(len(X) * self.shape.outputs)
         with self._lock:
-            self._give_back_ahead()
-            done, heard = self._runner.run(X, y, self._rng.random(len(X) * self._draws), weight, out)
-            self.evaluations += heard
+            self._return_unused()
+            uniforms = self._rng.random(len(X) * self._uniforms)
+            done, evaluated = self._runner.run(X, y, uniforms, weight, out)
+            self.evaluations += evaluated
             if done < len(X):
-                self._pcg.advance(-(len(X) - done) * self._draws)
+                self._pcg.advance(-(len(X) - done) * self._uniforms)
                 raise self._diverged(X[done], done)
-            if self._budget is not None:
+            if self.shape.budget is not None:
                 self._warn_if_full(len(X))
         return self._shaped(out)
 
-    # Looking
+    def _shaped(self, out: Vector) -> Matrix:
+        return out.reshape(-1, self.shape.outputs) if self.algorithm.distribution else out
+
+    # Inspecting
 
     @property
     def t(self) -> int:
-        """Rounds behind us."""
+        """Rounds so far."""
         return self._runner.t
 
     @property
     def state(self) -> Any:
-        """A copy of the state, as the learner's module in `omkl.algorithms` defines it."""
+        """A copy of the state, as the algorithm's module defines it."""
         with self._lock:
-            return _copied(self._runner.state)
+            return copied(self._runner.state)
 
     @property
-    def compiled(self) -> Any:
-        """The problem as the engine sees it, None for the NumPy rounds; any number of learners may share it."""
+    def kernel_weights(self) -> Vector:
+        """(N,): the weight of every kernel in the prediction; they sum to at most 1."""
+        with self._lock:
+            return self.algorithm.kernel_weights(self.problem, self._runner.state)
+
+    @property
+    def compiled(self) -> engine.Compiled | None:
+        """The problem as the engine sees it, None for the NumPy backend; any number of learners may share it."""
         return self._compiled
 
-    def peek(self, name: str) -> Any:
-        """A copy of one part of the state."""
-        with self._lock:
-            return np.array(getattr(self._runner.state, name))
+    # Saving and changing
 
     def checkpoint(self) -> Checkpoint:
-        """Everything needed to go on later as if nothing had happened."""
+        """Everything needed to continue later as if nothing had happened."""
         with self._lock:
-            self._give_back_ahead()
-            return Checkpoint(_copied(self._runner.state), copy.deepcopy(dict(self._pcg.state)), self.evaluations)
+            self._return_unused()
+            return Checkpoint(copied(self._runner.state), copy.deepcopy(dict(self._pcg.state)), self.evaluations)
 
     def restore(self, checkpoint: Checkpoint) -> None:
-        """Back to where `checkpoint` was taken."""
+        """Return to where `checkpoint` was taken."""
         with self._lock:
             self._install(self.problem, None, checkpoint, self._compiled)
 
-    def move_to(self, problem: Any) -> None:
-        """Go on with the same state on another problem, for instance one with a feature more."""
+    def change_problem(self, problem: Any) -> None:
+        """Continue with another problem, for instance one with a feature more; the state is grown to fit."""
         with self._lock:
-            self._give_back_ahead()
-            state = _copied(self._runner.state)
-            if hasattr(ROUNDS[self.learner], "widen"):
-                with threadpool_limits(1, "blas"):  # many small matrices, on which threads wait for each other
-                    state = ROUNDS[self.learner].widen(problem, state)
+            self._return_unused()
+            with threadpool_limits(1, "blas"):  # many small matrices, on which threads wait for each other
+                state = self.algorithm.grow(problem, copied(self._runner.state))
             self._install(
                 problem, None, Checkpoint(state, copy.deepcopy(dict(self._pcg.state)), self.evaluations), None
             )
 
     def copy(self) -> "Online":
-        """A twin that goes its own way; the problem is shared, the state is not."""
+        """An independent copy; the problem is shared, the state is not."""
         return Online(
-            self.learner, self.problem, backend=self.backend, checkpoint=self.checkpoint(), isa=self._isa,
+            self.algorithm.name, self.problem, backend=self.backend, checkpoint=self.checkpoint(), isa=self._isa,
             compiled=self._compiled,
         )  # fmt: skip
 
-    def anew(self, rng: np.random.Generator | int | None) -> "Online":
-        """A learner at its start that shares this one's problem; `rng` draws for it."""
+    def fresh_copy(self, rng: np.random.Generator | int | None) -> "Online":
+        """A learner at its start that shares this one's problem and draws from `rng`."""
         return Online(
-            self.learner, self.problem, rng, backend=self.backend, isa=self._isa, compiled=self._compiled
+            self.algorithm.name, self.problem, rng, backend=self.backend, isa=self._isa, compiled=self._compiled
         )  # fmt: skip
 
     def __getstate__(self) -> dict[str, Any]:
         return {
-            "learner": self.learner, "problem": self.problem, "backend": self.backend, "isa": self._isa,
+            "algorithm": self.algorithm.name, "problem": self.problem, "backend": self.backend, "isa": self._isa,
             "checkpoint": self.checkpoint(),
         }  # fmt: skip
 
-    def __setstate__(self, kept: dict[str, Any]) -> None:
-        self.__init__(**kept)  # type: ignore[misc]  # unpickling is making it again, from its own arguments
+    def __setstate__(self, arguments: dict[str, Any]) -> None:
+        self.__init__(**arguments)  # type: ignore[misc]  # unpickling constructs it again
 
     def __repr__(self) -> str:
-        return f"Online({self.learner!r}, d={self._d}, t={self.t}, backend={self.backend!r})"
-
-    # Checking what comes in
-
-    def _sample(self, x: ArrayLike) -> Vector:
-        x = np.asarray(x, dtype=np.float64, order="C")
-        if x.shape != (self._d,):
-            raise ValueError(
-                f"x must be one sample of {self._d} values, got an array of shape {x.shape}; "
-                "give many samples to run or predict_rows"
-            )
-        if (bad := engine.first_not_finite(x)) >= 0:
-            raise ValueError(f"x[{bad}] must be a finite number, got {x[bad]}; impute or drop the sample")
-        return x
-
-    def _samples(self, X: ArrayLike) -> Matrix:
-        X = np.ascontiguousarray(X, dtype=np.float64)
-        if X.ndim != 2 or X.shape[1] != self._d:
-            raise ValueError(
-                f"X must be a table of samples with {self._d} columns, got an array of shape {X.shape}; "
-                "give one sample to predict or learn"
-            )
-        if (bad := engine.first_not_finite(X)) >= 0:
-            row, column = divmod(bad, self._d)
-            raise ValueError(
-                f"X must be finite, got {X[row, column]} in row {row}, column {column}; "
-                "impute or drop it (no row of this chunk was learned)"
-            )
-        return X
-
-    def _targets(self, y: ArrayLike, rows: int) -> Vector:
-        y = np.ascontiguousarray(y, dtype=np.float64)
-        if y.shape != (rows,):
-            raise ValueError(f"y must have one value for each of the {rows} rows of X, got an array of shape {y.shape}")
-        if self._choosy:
-            right = np.asarray(self._right(y))
-            bad = -1 if right.all() else int(np.argmin(right))
-        else:
-            bad = engine.first_beyond(y, LARGEST_TARGET)
-        if bad >= 0:
-            raise ValueError(self._about_target(y[bad], f" in row {bad}") + " (no row of this chunk was learned)")
-        return y
-
-    def _weights(self, weight: ArrayLike, rows: int) -> Vector:
-        w = np.ascontiguousarray(weight, dtype=np.float64)
-        if w.shape != (rows,):
-            raise ValueError(f"weight must be {rows} finite numbers of at least 0, got an array of shape {w.shape}")
-        right = (w >= 0) & (w <= LARGEST_WEIGHT)
-        if not right.all():
-            bad = int(np.argmin(right))
-            raise ValueError(
-                f"weight must be finite, at most {LARGEST_WEIGHT:g} and at least 0, got {w[bad]} in row {bad} "
-                "(no row of this chunk was learned)"
-            )
-        return w
-
-    def _right(self, y: Any) -> Any:
-        if self._classes is not None:
-            return (y >= 0) & (y < self._classes) & (y == np.floor(y))
-        return np.abs(y) == 1 if self._labels else np.abs(y) <= LARGEST_TARGET
-
-    def _about_target(self, y: float, where: str) -> str:
-        if self._classes is not None:
-            return f"y must be a whole number from 0 to {self._classes - 1}, the label's place, got {y}{where}"
-        if self._labels:
-            return f"y must be -1 or 1 for the {self.problem.descent.loss} loss, got {y}{where}; recode the labels"
-        return f"y must be a finite number, got {y}{where}; drop the sample, or scale y to at most {LARGEST_TARGET:g}"
+        return f"Online({self.algorithm.name!r}, d={self.shape.inputs}, t={self.t}, backend={self.backend!r})"
 
     # When things go wrong
 
-    def _give_back_ahead(self) -> None:
-        """Turn the Generator back to where the rounds are: single rows draw their uniforms ahead, in blocks."""
-        if self._runner.left:
-            self._pcg.advance(-self._runner.left)
-            self._runner.feed(np.empty(0))
+    def _return_unused(self) -> None:
+        """Turn the generator back: single rows draw their uniform numbers ahead, in blocks."""
+        if self._runner.unused:
+            self._pcg.advance(-self._runner.unused)
+            self._runner.supply(np.empty(0))
 
     def _diverged(self, x: Vector, row: int) -> DivergenceError:
-        stabiliser = self.problem.descent.stabiliser if hasattr(self.problem, "descent") else None
-        if not np.abs(x).max(initial=0.0) < 1e100:
-            cure = f"inputs as large as {np.abs(x).max():.3g} have no usable features; scale them"
-        elif stabiliser == "none":
-            cure = "its step is too long for this stream: take stabiliser='aware' (it is 'none' now), or scale y"
+        if not np.abs(x).max(initial=0.0) < TOO_FAR:
+            advice = f"inputs as large as {np.abs(x).max():.3g} have no usable features; scale them"
         else:
-            now = f"stabiliser={stabiliser!r} cannot help" if stabiliser else "there is no stabiliser for it"
-            cure = f"{now}; scale y to a moderate range or lower learning_rate"
+            advice = self.algorithm.divergence_advice(self.problem)
         return DivergenceError(
-            f"{self.learner} diverged in round {self.t + 1} (row {row} of this call): a prediction is beyond 1e100; "
-            f"{cure}. The rows before are learned, the state is that of round {self.t}."
+            f"{self.algorithm.name} diverged in round {self.t + 1} (row {row} of this call): a prediction is beyond "
+            f"{TOO_FAR:g}; {advice}. The rows before are learned, the state is that of round {self.t}."
         )
 
     def _warn_if_full(self, rows: int) -> None:
-        if self._budget is not None and self.t - rows < self._budget <= self.t:
+        budget = self.shape.budget
+        if budget is not None and self.t - rows < budget <= self.t:
             warnings.warn(
-                f"{self.learner} holds {self._budget} support points, its budget; later samples are predicted and "
-                "weigh the kernels, but add none. Raise budget, or take a learner with random features, whose "
-                "memory does not grow",
+                f"{self.algorithm.name} stores {budget} support points, its budget; later samples are predicted and "
+                "update the weights of the kernels, but are not stored. Raise budget, or use an algorithm with random "
+                "features, whose memory does not grow",
                 BudgetWarning,
                 stacklevel=3,
             )
-
-
-class PlainRunner:
-    """The NumPy rounds behind the interface of `engine.Runner`."""
-
-    def __init__(self, rounds: Any, problem: Any, state: Any) -> None:
-        self._rounds, self._problem, self.state = rounds, problem, state
-        self._draws: int = rounds.draws(problem)
-        self._tape, self.left = np.empty(0), 0
-
-    @property
-    def t(self) -> int:
-        return int(self.state.t)
-
-    def predict(self, x: Vector) -> Any:
-        with np.errstate(all="ignore"):
-            return self._rounds.predict(self._problem, self.state, x)
-
-    def predict_rows(self, X: Matrix, out: Vector) -> None:
-        for x, row in zip(X, _rows_of(out, len(X)), strict=True):
-            row[:] = self.predict(x)
-
-    def feed(self, tape: Vector) -> None:
-        self._tape, self.left = tape, len(tape)
-
-    def learn(self, x: Vector, y: float, weight: float) -> int:
-        if self.left < self._draws:
-            return engine.NO_UNIFORMS
-        at = len(self._tape) - self.left
-        info = self._step(x, y, self._tape[at : at + self._draws], weight)
-        if info is None:
-            return engine.DIVERGED
-        self.left -= self._draws
-        return len(info.heard)
-
-    def run(self, X: Matrix, y: Vector, r: Vector, weight: Vector | None, out: Vector) -> tuple[int, int]:
-        draws = len(r) // max(len(X), 1)
-        heard, rows = 0, _rows_of(out, len(X))
-        for k, x in enumerate(X):
-            w = 1.0 if weight is None else float(weight[k])
-            info = self._step(x, float(y[k]), r[k * draws : (k + 1) * draws], w)
-            if info is None:
-                return k, heard
-            rows[k] = info.prediction
-            heard += len(info.heard)
-        return len(X), heard
-
-    def _step(self, x: Vector, y: float, r: Vector, weight: float) -> Any:
-        """What the round told; None where it diverged, and then nothing has changed."""
-        try:
-            with np.errstate(all="ignore"):  # what overflows is told as a divergence
-                self.state, info = self._rounds.step(self._problem, self.state, x, y, r, weight)
-        except DivergenceError:
-            return None
-        return info
 
 
 def pcg64(rng: np.random.Generator | int | None) -> np.random.PCG64:
@@ -453,12 +313,3 @@ def pcg64(rng: np.random.Generator | int | None) -> np.random.PCG64:
             f"rng must be a seed or a Generator on PCG64, as numpy.random.default_rng makes it, got {rng!r}"
         )
     return bits
-
-
-def _rows_of(out: Vector, rows: int) -> Matrix:
-    return out.reshape(rows, len(out) // max(rows, 1))
-
-
-def _copied(state: Any) -> Any:
-    arrays = {name: np.array(a) for name, a in state._asdict().items() if isinstance(a, np.ndarray)}
-    return state._replace(**arrays)

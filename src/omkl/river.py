@@ -1,19 +1,6 @@
-"""The names of the river door."""
+"""The estimators with river's API, to import from: `from omkl.river import GraphMKLRegressor`."""
 
-from omkl.estimators.river.graph_mkl import GraphMKLClassifier, GraphMKLRegressor
-from omkl.estimators.river.paper import (
-    OMKLGFClassifier,
-    OMKLGFRegressor,
-    OMKRRegressor,
-    RakerClassifier,
-    RakerRegressor,
-    RFOMKRRegressor,
-    SFGMKLClassifier,
-    SFGMKLRegressor,
-)
+from omkl.estimators.river import ESTIMATORS
+from omkl.estimators.river.estimators import *  # noqa: F403  # its classes are what this module offers
 
-__all__ = [
-    "GraphMKLClassifier", "GraphMKLRegressor",
-    "OMKLGFClassifier", "OMKLGFRegressor", "OMKRRegressor", "RFOMKRRegressor",
-    "RakerClassifier", "RakerRegressor", "SFGMKLClassifier", "SFGMKLRegressor",
-]  # fmt: skip
+__all__ = list(ESTIMATORS)

@@ -1,6 +1,60 @@
-"""One round of each algorithm in plain NumPy: specification, teaching text and test oracle.
+"""The algorithms in plain NumPy, one module each: the reference implementation, to read and to test against.
 
-Every module has the same five names: `Problem` (what never changes), `State` (what a round
-changes), `init`, `predict` (a question without side effects) and
-`step(problem, state, x, y, r) -> (state, info)`, which is handed its uniforms `r`.
+This is their list. Importing it loads none of them, so that names can be listed at no cost.
 """
+
+from collections.abc import Sequence
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from omkl.algorithms.base import Algorithm
+
+MODULES = ("graph_mkl", "sfg_mkl", "sfg_mkl_r", "raker", "omkl_gf", "omkr", "rfomkr")
+
+
+def names() -> tuple[str, ...]:
+    """The algorithms' names, as users write them.
+
+    >>> names()
+    ('graph-mkl', 'sfg-mkl', 'sfg-mkl-r', 'raker', 'omkl-gf', 'omkr', 'rfomkr')
+    """
+    return tuple(module.replace("_", "-") for module in MODULES)
+
+
+def get(name: str) -> "Algorithm[Any, Any]":
+    """The algorithm of this name.
+
+    >>> get("raker").uniforms
+    <function uniforms at ...>
+    >>> get("ridge")
+    Traceback (most recent call last):
+    ValueError: algorithm must be one of graph-mkl, sfg-mkl, sfg-mkl-r, raker, omkl-gf, omkr, rfomkr, got 'ridge'
+    """
+    if name not in names():
+        raise ValueError(f"algorithm must be one of {', '.join(names())}, got {name!r}")
+    algorithm: Algorithm[Any, Any] = import_module(f"omkl.algorithms.{name.replace('-', '_')}").ALGORITHM
+    return algorithm
+
+
+def problem(
+    name: str, settings: Any, d: int | None = None, *, names: Sequence[str] | None = None, seed: int = 0
+) -> Any:
+    """The Problem of an algorithm for d features, or for features of these names.
+
+    `seed` decides the random features and nothing else.
+
+    >>> from omkl import Settings
+    >>> problem("raker", Settings(n_features=20), d=3).V.shape
+    (41, 3, 20)
+    """
+    from omkl.features import column_names
+    from omkl.validation import require, require_whole
+
+    algorithm = get(name)
+    right = isinstance(settings, algorithm.settings)
+    require(right, "settings", f"{algorithm.settings.__name__} for {name}", type(settings).__name__)
+    if names is None:
+        require_whole("d", d)
+        names = column_names(int(d or 0))
+    return algorithm.build(settings, names, seed)

@@ -4,16 +4,20 @@ Every module of `omkl.algorithms` that implements an algorithm ends in `ALGORITH
 model files, estimators, fleets and the command line work with this record; none of them knows an algorithm by name.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, Literal, NamedTuple, Protocol, TypeVar
 
+from omkl.algorithms.weights import normalised
 from omkl.arrays import Index, Vector
+from omkl.engine.native import Native
+from omkl.kernels import Kernel
 
 P = TypeVar("P", bound=tuple[Any, ...])  # the algorithm's Problem, a NamedTuple
 S = TypeVar("S", bound=tuple[Any, ...])  # its State, a NamedTuple of arrays, numbers and further NamedTuples
 
 Task = Literal["regression", "classification"]
+Kernels = str | Sequence[Kernel]  # how a user names a dictionary of kernels
 
 
 class Info(Protocol):
@@ -35,33 +39,24 @@ class Shape(NamedTuple):
     outputs: int = 1  # values of one prediction
     target: Literal["number", "sign", "label"] = "number"  # a sign is -1 or 1, a label is 0, ..., outputs - 1
     missing: bool = False  # whether an input may be missing, as NaN
+    budget: int | None = None  # largest number of rows that a growing state stores
 
 
-class Settings(Protocol):
-    """What a user may choose: a frozen dataclass."""
-
-    @property
-    def all_kernels(self) -> tuple[Any, ...]: ...
+def unchanged(problem: Any, state: Any) -> Any:
+    return state
 
 
-@dataclass(frozen=True)
-class Native(Generic[P]):
-    """How Python's Problem and State are handed to the C++ counterpart of the same name in `omkl/engine`.
+def as_it_is(arrays: dict[str, Any], body: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    return arrays, body
 
-    view
-        The object whose attributes C++ reads, made from the Problem; the Problem itself unless given.
-    supports
-        Whether the C++ implementation covers this Problem; it does unless given.
-    padded
-        Names of the state's arrays whose rows C++ reads in whole registers (`omkl.arrays.padded`).
-    grows
-        Names of the state's arrays that get longer along their last axis as rows are learned.
-    """
 
-    view: Callable[[P], Any] = lambda problem: problem
-    supports: Callable[[P], bool] = lambda problem: True
-    padded: tuple[str, ...] = ("theta",)
-    grows: tuple[str, ...] = ()
+def scale_the_data(problem: Any) -> str:
+    return "scale y to a moderate range or lower learning_rate"
+
+
+def log_w_shares(problem: Any, state: Any) -> Vector:
+    """w / sum(w) of a state that has the paper's log-weights."""
+    return normalised(state.log_w)
 
 
 @dataclass(frozen=True)
@@ -93,14 +88,22 @@ class Algorithm(Generic[P, S]):
         (problem, state) -> the state for a problem with more features or labels than it was made for.
     check_problem, check_state
         What a model file may claim: raise ValueError where a Problem, or a State of it, cannot be.
-    weights
-        (problem, state, name) -> (N,) weights of the kernels, or of what `name` says, that sum to at most 1.
+    kernel_weights
+        (problem, state) -> (N,) weights of the kernels in the prediction; they sum to at most 1.
+    divergence_advice
+        problem -> what a user can do where predictions diverge.
+    distribution
+        Whether predictions are distributions, (mean, standard deviation) or probabilities of labels, made from raw
+        inputs that the algorithm scales itself; otherwise a prediction is one number, a score where the target is
+        a sign, and estimators scale inputs and target.
     fixed_size
-        Whether a state has one size for ever, so that a fleet can keep it as a record.
-    growing_memory
-        Whether the state gets longer with the rows learned, up to the problem's `budget`.
+        Whether a state never changes its size, so that a fleet can store it as a record.
+    renamed
+        Names of settings and fields of the Problem that files of earlier versions have, and today's.
+    upgrade
+        (arrays, body) of a state in a file, of this or an earlier version -> as they are written today.
     native
-        Its C++ counterpart.
+        How its C++ counterpart sees Problem and State.
     """
 
     name: str
@@ -115,6 +118,11 @@ class Algorithm(Generic[P, S]):
     shape: Callable[[P], Shape]
     check_problem: Callable[[P], None]
     check_state: Callable[[P, S], None]
-    grow: Callable[[P, S], S] = lambda problem, state: state
+    grow: Callable[[P, S], S] = unchanged
+    kernel_weights: Callable[[P, S], Vector] = log_w_shares
+    divergence_advice: Callable[[P], str] = scale_the_data
+    distribution: bool = False
     fixed_size: bool = True
+    renamed: Mapping[str, str] = field(default_factory=dict)
+    upgrade: Callable[[dict[str, Any], dict[str, Any]], tuple[dict[str, Any], dict[str, Any]]] = as_it_is
     native: Native[P] = field(default_factory=Native)

@@ -1,15 +1,15 @@
-"""How one kernel's theta moves: the step (17) and the cures for its instability.
+"""How one kernel's theta moves: the gradient step (17), and stabilisers that keep it from diverging.
 
 With |z| = 1 a plain step on the squared loss multiplies the error by 1 - 2 eta (1 + ...) / q,
 and diverges where eta / q > 1 persists. Each stabiliser is a departure from the paper:
 
 aware    follow the gradient flow of loss and ridge instead of its tangent; cannot overshoot
 floor    never let q fall below 2 eta, so that a step never passes the target
-project  bring theta back to the ball |theta| <= radius of (as2)
+project  project theta on the ball |theta| <= radius of (as2)
 """
 
 import math
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, Protocol
 
 import numpy as np
 
@@ -18,14 +18,13 @@ from omkl.errors import DivergenceError
 from omkl.losses import LossName, aware_step, derivative
 
 Stabiliser = Literal["none", "aware", "floor", "project"]
-STABILISERS: tuple[Stabiliser, ...] = ("none", "aware", "floor", "project")
 
 TOO_FAR = 1e100  # a prediction beyond it has diverged; everything derived from it is still finite
-LEAST = 1e-15  # a chance below it is taken as this much where it divides
+LEAST = 1e-15  # smallest probability that anything is divided by
 
 
 class Descent(NamedTuple):
-    """The loss (5) and the way down it."""
+    """The loss (5) and how its gradient is followed."""
 
     loss: LossName = "squared"
     lam: float = 1e-3  # ridge
@@ -34,7 +33,7 @@ class Descent(NamedTuple):
 
 
 def importance(descent: Descent, q: float, eta: float, weight: float) -> float:
-    """weight / q, the factor of a sample that was heard with probability q."""
+    """weight / q, the importance weight of a sample that a kernel sees with probability q."""
     floor = 2 * eta * weight if descent.stabiliser == "floor" else 0.0
     return weight / max(q, floor, LEAST)
 
@@ -55,3 +54,16 @@ def descend(descent: Descent, theta: Matrix, z: Matrix, f: float, y: float, k: f
 def require_bounded(f: Vector) -> None:
     if not np.all(np.abs(f) < TOO_FAR):
         raise DivergenceError
+
+
+class HasDescent(Protocol):
+    @property
+    def descent(self) -> Descent: ...
+
+
+def divergence_advice(problem: HasDescent) -> str:
+    """What a user can do where the predictions of a problem diverge."""
+    stabiliser = problem.descent.stabiliser
+    if stabiliser == "none":
+        return "the step is too long for this stream: use stabiliser='aware' (it is 'none' now), or scale y"
+    return f"stabiliser={stabiliser!r} cannot help; scale y to a moderate range or lower learning_rate"

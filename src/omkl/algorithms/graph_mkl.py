@@ -121,7 +121,7 @@ class State(NamedTuple):
 
 class Info(NamedTuple):
     prediction: Vector  # (mean, deviation), or (K,) chances
-    heard: Index
+    evaluated: Index
 
 
 def draws(problem: Problem) -> int:
@@ -569,3 +569,244 @@ def step(problem: Problem, state: State, x: Vector, y: float, r: Vector, weight:
         error = (1 - said[int(y)]) ** 2
     incumbent = watch(problem, s, float(error), weights)
     return s._replace(incumbent=incumbent, t=s.t + 1), Info(said, heard)
+
+
+# TEMPORARY
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from types import SimpleNamespace
+from typing import get_args
+
+from omkl.algorithms.base import Algorithm, Shape
+from omkl.engine.native import Native
+from omkl.features import few_inputs, frequencies
+from omkl.graph import similarity_graph
+from omkl.kernels import Gaussian, Kernel, dictionary
+from omkl.validation import is_number, is_whole, require
+
+SINGLES = (0.15, 0.8)
+
+
+@dataclass(frozen=True)
+class GraphSettings:
+    """What a user may choose for GraphMKL. The defaults were chosen once, for all streams.
+
+    Parameters
+    ----------
+    kernels
+        A named dictionary or a list of kernels; inputs are standardised and divided by sqrt(d).
+    n_features
+        Random features per kernel, D.
+    out_degree
+        Kernels so near to a leading one that no explorer is sent there, itself among them.
+    delta_dimension
+        Dimension in which the similarity (7) is taken: None for that of the data, or 1.
+    orders
+        How many inputs a random feature looks at, for one kernel after the other and again from the start;
+        None for all.
+    singles
+        Length scales of more Gaussian kernels, whose random features look at one input each; None for 0.15 and
+        0.8 beside a named dictionary, and none of them beside a list of kernels.
+    steps
+        Normalised gradient experts on every kernel, beside its least squares: their step lengths in (0, 1].
+    widths
+        Length scales of the experts that average the last answers.
+    ridge
+        Of the least squares; divided by the squared length scale where that is above 1.
+    evaluate
+        Experts evaluated for a row after the warm-up: "quarter" of them, "all", or a number.
+    warm_up
+        Rows for which all experts are evaluated.
+    discount
+        Share of the evidence forgotten with every row.
+    memory
+        Share of an expert's noise estimate kept with every row.
+    adapt
+        Start a second set of experts when the error rises, and keep the better one.
+    sure
+        Variance of a prediction, in units of the noise, below which a row makes least squares no surer: they
+        go on learning as if no more than 1 / sure such rows had been seen. 0 for streams that never change.
+    correct
+        Correct the mixture by a least squares on what its experts say beyond it.
+    task, outputs
+        "regression", or "classification" of so many labels.
+
+    >>> GraphSettings().experts, GraphSettings().active
+    (43, 10)
+    """
+
+    kernels: str | Iterable[Kernel] = "gaussian"
+    n_features: int = 50
+    out_degree: int = 3
+    delta_dimension: int | None = 1
+    orders: tuple[int | None, ...] = (2, 2, None)
+    singles: tuple[float, ...] | None = None
+    steps: tuple[float, ...] = (1.0, 0.25)
+    widths: tuple[float, ...] = (0.03, 0.1, 0.3)
+    ridge: float = 3e-3
+    evaluate: str | int = "quarter"
+    warm_up: int = 512
+    discount: float = 0.1
+    memory: float = 0.97
+    adapt: bool = True
+    sure: float = 0.05
+    correct: bool = True
+    task: Task = "regression"
+    outputs: int = 1
+
+    def __post_init__(self) -> None:
+        for name in ("n_features", "out_degree", "warm_up", "outputs"):
+            number = getattr(self, name)
+            require(is_whole(number) and number >= 1, name, "a whole number of at least 1", number)
+        require(self.delta_dimension in (None, 1), "delta_dimension", "None (that of the data) or 1",
+                self.delta_dimension)  # fmt: skip
+        if self.singles is None:
+            object.__setattr__(self, "singles", SINGLES if isinstance(self.kernels, str) else ())
+        for name in ("orders", "singles", "steps", "widths"):
+            object.__setattr__(self, name, tuple(getattr(self, name)))
+        right = all(order is None or (is_whole(order) and order >= 1) for order in self.orders)
+        require(right and len(self.orders) > 0, "orders", "whole numbers of at least 1, or None", self.orders)
+        for name in ("singles", "widths"):
+            right = all(is_number(width) and width > 0 for width in getattr(self, name))
+            require(right, name, "positive numbers", getattr(self, name))
+        right = all(is_number(step) and 0 < step <= 1 for step in self.steps)
+        require(right, "steps", "numbers above 0, at most 1", self.steps)
+        require(is_number(self.ridge) and self.ridge > 0, "ridge", "a positive finite number", self.ridge)
+        for name in ("discount", "memory", "sure"):
+            share = getattr(self, name)
+            require(is_number(share) and 0 <= share < 1, name, "a number from 0 to below 1", share)
+        require(self.task in get_args(Task), "task", "regression or classification", self.task)
+        object.__setattr__(self, "kernels", tuple(dictionary(self.kernels)))
+        right = self.evaluate in ("quarter", "all") or (is_whole(self.evaluate) and int(self.evaluate) >= 2)
+        require(right, "evaluate", "quarter, all, or a whole number of at least 2", self.evaluate)
+
+    def ridges(self, kernels: Sequence[Kernel], d: int) -> tuple[float, ...]:
+        """Of every kernel's least squares, and of the experts on the inputs themselves.
+
+        What a wide kernel can tell apart lies in directions of its features that are small by powers of its
+        length scale; the same ridge for all would hide them. For labels the coefficients of standardised
+        inputs are taken to be of size 1.
+        """
+        on_inputs = (self.ridge,) if self.task == "regression" else (1 / d, 1 / d)
+        return (*(self.ridge / max(1.0, kernel.length_scale**2) for kernel in kernels), *on_inputs)
+
+    @property
+    def all_kernels(self) -> tuple[Kernel, ...]:
+        """The dictionary, and behind it the kernels on single inputs."""
+        return (*dictionary(self.kernels), *(Gaussian(scale) for scale in self.singles or ()))
+
+    @property
+    def experts(self) -> int:
+        on_inputs = 1 if self.task == "regression" else 2
+        return len(self.all_kernels) * (1 + len(self.steps)) + on_inputs + len(self.widths)
+
+    @property
+    def active(self) -> int:
+        if self.evaluate == "all":
+            return self.experts
+        return max(2, self.experts // 4) if self.evaluate == "quarter" else min(int(self.evaluate), self.experts)
+
+    @classmethod
+    def for_task(cls, task, **choices):
+        usual = {
+            "regression": {"discount": 0.1, "memory": 0.97, "sure": 0.05},
+            "classification": {"discount": 0.01, "memory": 0.98, "sure": 0.01},
+        }[task]
+        return cls(task=task, **(choices | {n: v for n, v in usual.items() if choices.get(n) is None}))
+
+    def with_outputs(self, outputs):
+        return replace(self, outputs=outputs)
+
+
+def build(self, names, seed):
+    kernels = self.all_kernels
+    V = frequencies(kernels, names, self.n_features, seed)
+    orders = [self.orders[i % len(self.orders)] for i in range(len(tuple(self.kernels)))]
+    few_inputs(V, names, [*orders, *(1 for _ in self.singles or ())], seed)
+    graph = similarity_graph(kernels, self.delta_dimension or len(names), min(self.out_degree, len(kernels)))
+    return Problem(
+        V,
+        graph,
+        self.task,
+        self.outputs,
+        tuple(float(step) for step in self.steps),
+        tuple(float(width) for width in self.widths),
+        self.ridges(kernels, len(names)),
+        self.active,
+        self.warm_up,
+        float(self.discount),
+        float(self.memory),
+        500 if self.adapt else 0,
+        float(self.sure),
+        bool(self.correct),
+    )
+
+
+def shape(problem):
+    c = problem.task == "classification"
+    return Shape(problem.V.shape[1], problem.K if c else 2, "label" if c else "number", True)
+
+
+def _view(problem):
+    from omkl.arrays import is_padded, padded_copy
+
+    seen = problem if is_padded(problem.V) else problem._replace(V=padded_copy(problem.V))
+    lists = {"step_array": problem.steps, "width_array": problem.widths, "ridge_array": problem.ridges}
+    return SimpleNamespace(**seen._asdict(), **{name: np.array(a, float) for name, a in lists.items()})
+
+
+def kernel_weights(problem, state):
+    speaks = speaking(problem, state, state.incumbent)
+    weight = np.zeros(len(speaks))
+    weight[speaks] = normalised(state.evidence[state.incumbent][speaks])
+    return weight[: on_kernels(problem)].reshape(len(problem.V), -1).sum(axis=1)
+
+
+ALGORITHM = Algorithm(
+    name="graph-mkl",
+    settings=GraphSettings,
+    Problem=Problem,
+    State=State,
+    build=build,
+    init=init,
+    predict=predict,
+    step=step,
+    uniforms=draws,
+    shape=shape,
+    check_problem=lambda p: None,
+    check_state=lambda p, s: None,
+    grow=widen,
+    fixed_size=False,
+    distribution=True,
+    kernel_weights=kernel_weights,
+    native=Native(view=_view, padded=("theta", "R", "R_lin", "theta_lin", "R_mix", "theta_mix")),
+)
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class Parameters:
+    """What the estimators let a user choose.
+
+    kernels : str or list of Kernel, default="gaussian"
+        x
+    """
+
+    kernels: str | Sequence[Kernel] = "gaussian"
+    n_features: int = 50
+    out_degree: int = 3
+    orders: tuple[int | None, ...] = (2, 2, None)
+    singles: tuple[float, ...] | None = None
+    steps: tuple[float, ...] = (1.0, 0.25)
+    widths: tuple[float, ...] = (0.03, 0.1, 0.3)
+    ridge: float = 3e-3
+    evaluate: str | int = "quarter"
+    warm_up: int = 512
+    discount: float | None = None
+    memory: float | None = None
+    adapt: bool = True
+    sure: float | None = None
+    correct: bool = True
+
+    @property
+    def algorithm_name(self) -> str:
+        return "graph-mkl"

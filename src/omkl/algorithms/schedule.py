@@ -1,4 +1,4 @@
-"""Rates from round to round: fixed for a known horizon, or falling for a stream without end."""
+"""Learning and exploration rates: constant for a known horizon, or decreasing on a stream of unknown length."""
 
 import math
 from typing import NamedTuple

@@ -1,19 +1,25 @@
-"""One round of SFG-MKL-R (Algorithm 2): SFG-MKL on a graph refined by what the nodes are worth."""
+"""SFG-MKL-R (Algorithm 2): SFG-MKL on a graph that is refined in every round by the weights of the nodes."""
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from omkl import losses
-from omkl.algorithms.descent import LEAST, Descent, descend, importance, require_bounded
+from omkl.algorithms import sfg_mkl
+from omkl.algorithms.base import Algorithm, Shape
+from omkl.algorithms.descent import LEAST, Descent, descend, divergence_advice, importance, require_bounded
+from omkl.algorithms.invariants import demand, is_real
+from omkl.algorithms.nodes import Commit, next_node
 from omkl.algorithms.outputs import outputs
 from omkl.algorithms.schedule import Schedule
-from omkl.algorithms.sfg_mkl import Commit, next_node
+from omkl.algorithms.settings import Settings
 from omkl.algorithms.weights import normalised
 from omkl.arrays import Index, Tensor, Vector
 from omkl.graph import Graph, leaders_by_rank, leaders_by_share, mentors, refined
+from omkl.validation import require
 
-RANK = 10  # beta of the experiments: the tenth-largest u decides who leads
+RANK = 10  # beta of the experiments: the nodes of the ten largest u form D'_t
 
 
 class Problem(NamedTuple):
@@ -32,18 +38,29 @@ class State(NamedTuple):
     log_u: Vector  # (N,)
     d: Index  # (N,)  d_i of (23); D'_t is where d_i = i
     node: int  # I_t, drawn at the end of the previous round
-    t: int
+    t: int  # rounds so far
 
 
 class Info(NamedTuple):
     prediction: float
-    heard: Index
+    evaluated: Index
     p: Vector
     q: Vector
 
 
-def draws(problem: Problem) -> int:
+def build(settings: Settings, names: Sequence[str], seed: int) -> Problem:
+    N, beta = len(settings.all_kernels), settings.beta
+    require(beta is None or beta <= 1 / N, "beta",
+            f"at most 1/N = {1 / N:.6g} for {N} kernels, or None (the tenth-largest rule)", beta)  # fmt: skip
+    return Problem(*sfg_mkl.build(settings, names, seed), beta)
+
+
+def uniforms(problem: Problem) -> int:
     return 1
+
+
+def shape(problem: Problem) -> Shape:
+    return Shape(inputs=problem.V.shape[1], target="number" if problem.descent.loss == "squared" else "sign")
 
 
 def refine(problem: Problem, log_u: Vector, t: int) -> Index:
@@ -55,7 +72,7 @@ def refine(problem: Problem, log_u: Vector, t: int) -> Index:
     return mentors(problem.graph.order, lead)  # (23)
 
 
-def chances(problem: Problem, log_u: Vector, d: Index, t: int) -> Vector:
+def node_probabilities(problem: Problem, log_u: Vector, d: Index, t: int) -> Vector:
     xi = problem.schedule.xi_at(t)
     lead = d == np.arange(len(d))
     p: Vector = (1 - xi) * normalised(log_u) + xi * lead / lead.sum()  # (24)
@@ -63,10 +80,10 @@ def chances(problem: Problem, log_u: Vector, d: Index, t: int) -> Vector:
 
 
 def prepare(problem: Problem, log_u: Vector, before: Index | None, t: int, r: Vector) -> tuple[Index, int]:
-    """d and I of round t; once a node is held the graph stays as it was."""
-    held = problem.commit != "never" and t > problem.commit_after and before is not None
-    d = before if held and before is not None else refine(problem, log_u, t)
-    p = chances(problem, log_u, d, t)
+    """d and I of round t; once the commit rule applies the graph is no longer refined."""
+    committed = problem.commit != "never" and t > problem.commit_after and before is not None
+    d = before if committed and before is not None else refine(problem, log_u, t)
+    p = node_probabilities(problem, log_u, d, t)
     return d, next_node(problem.commit, problem.commit_after, log_u, p, t, r[0])
 
 
@@ -77,9 +94,9 @@ def init(problem: Problem, r: Vector) -> State:
 
 
 def predict(problem: Problem, state: State, x: Vector) -> float:
-    heard = np.flatnonzero(refined(problem.graph.A, state.d)[state.node])
-    _, f = outputs(problem.V[heard], state.theta[heard], x)
-    return float(normalised(state.log_w[heard]) @ f)  # (25)
+    evaluated = np.flatnonzero(refined(problem.graph.A, state.d)[state.node])
+    _, f = outputs(problem.V[evaluated], state.theta[evaluated], x)
+    return float(normalised(state.log_w[evaluated]) @ f)  # (25)
 
 
 def step(problem: Problem, state: State, x: Vector, y: float, r: Vector, weight: float = 1.0) -> tuple[State, Info]:
@@ -87,16 +104,16 @@ def step(problem: Problem, state: State, x: Vector, y: float, r: Vector, weight:
     t = state.t + 1
     eta = schedule.eta_at(t)
     A = refined(graph.A, state.d)
-    heard = np.flatnonzero(A[state.node])
+    evaluated = np.flatnonzero(A[state.node])
     theta, log_w, log_u = state.theta.copy(), state.log_w.copy(), state.log_u.copy()
 
-    p = chances(problem, log_u, state.d, t)
+    p = node_probabilities(problem, log_u, state.d, t)
     q = p @ A  # (15)
-    z, f = outputs(V[heard], theta[heard], x)
+    z, f = outputs(V[evaluated], theta[evaluated], x)
     require_bounded(f)
-    y_hat = float(normalised(log_w[heard]) @ f)  # (25)
+    y_hat = float(normalised(log_w[evaluated]) @ f)  # (25)
 
-    for i, z_i, f_i in zip(heard, z, f, strict=True):
+    for i, z_i, f_i in zip(evaluated, z, f, strict=True):
         h = importance(descent, q[i], eta, weight)
         loss = losses.value(descent.loss, f_i, y) + descent.lam * np.vdot(theta[i], theta[i])  # (5)
         log_w[i] -= eta * h * loss  # (14) (18a)
@@ -105,4 +122,25 @@ def step(problem: Problem, state: State, x: Vector, y: float, r: Vector, weight:
     log_u[state.node] -= eta * ell_hat  # (18b)
 
     d, node = prepare(problem, log_u, state.d, t + 1, r)
-    return State(theta, log_w, log_u, d, node, t), Info(y_hat, heard, p, q)
+    return State(theta, log_w, log_u, d, node, t), Info(y_hat, evaluated, p, q)
+
+
+def check_problem(problem: Problem) -> None:
+    sfg_mkl.check_problem(sfg_mkl.Problem(*problem[:-1]))
+    demand(problem.beta is None or (is_real(problem.beta) and problem.beta > 0), "beta must be positive")
+
+
+def check_state(problem: Problem, state: State) -> None:
+    N = len(problem.V)
+    sfg_mkl.check_state(
+        sfg_mkl.Problem(*problem[:-1]), sfg_mkl.State(state.theta, state.log_w, state.log_u, state.node, state.t)
+    )
+    fits = state.d.shape == (N,) and bool(((state.d >= 0) & (state.d < N)).all())
+    demand(fits and bool((state.d == np.arange(N)).any()), "d does not name leading nodes")
+
+
+ALGORITHM = Algorithm(
+    name="sfg-mkl-r", settings=Settings, Problem=Problem, State=State, build=build, init=init, predict=predict,
+    step=step, uniforms=uniforms, shape=shape, check_problem=check_problem, check_state=check_state,
+    divergence_advice=divergence_advice,
+)  # fmt: skip

@@ -1,4 +1,4 @@
-"""Weights kept as logarithms, and chances made of them."""
+"""Weights stored as logarithms, and the probabilities that follow from them."""
 
 import numpy as np
 
@@ -6,7 +6,7 @@ from omkl.arrays import Vector
 
 
 def normalised(log_w: Vector) -> Vector:
-    """w / sum(w), wherever on the line the logarithms lie.
+    """w / sum(w), computed without overflow.
 
     >>> normalised(np.array([-1e6, -1e6 + np.log(3.0)])).round(6)
     array([0.25, 0.75])
@@ -17,7 +17,7 @@ def normalised(log_w: Vector) -> Vector:
 
 
 def draw(p: Vector, r: float) -> int:
-    """The node whose slice of [0, 1) holds r.
+    """The index drawn with probabilities p by one uniform number r from [0, 1).
 
     >>> draw(np.array([0.5, 0.3, 0.2]), 0.6)
     1

@@ -11,11 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from omkl.algorithms import omkr
 from omkl.arrays import LANES, Matrix, Vector, is_padded, padded, padded_copy
 from omkl.engine import _native
-from omkl.engine._native import first_beyond, first_not_finite, peak, supported
-from omkl.kernels import Cauchy, Gaussian, Kernel, Laplacian, Matern
+from omkl.engine._native import first_beyond, first_not_finite, gather, peak, supported
+from omkl.engine.native import Native
 
 __all__ = [
     "GrowingRunner",
@@ -24,6 +23,7 @@ __all__ = [
     "cores",
     "first_beyond",
     "first_not_finite",
+    "gather",
     "instruction_set",
     "peak",
     "runs",
@@ -39,6 +39,7 @@ _ENGINES: dict[str, type[_native.Engine]] = {
     "sfg-mkl-r": _native.SfgMklREngine,
     "graph-mkl": _native.GraphMklEngine,
 }
+Compiled = _native.Engine
 DIVERGED, NO_UNIFORMS, REFUSED = -1, -2, -3  # what `learn` returns instead of a number of kernels
 ROWS_PADDED = ("theta", "R", "R_lin", "theta_lin", "R_mix", "theta_mix")  # state that C++ reads in whole registers
 _MATERN_CODE = {0.5: 2, 1.5: 3, 2.5: 4}
@@ -54,36 +55,16 @@ def instruction_set() -> str:
     return os.environ.get("OMKL_ISA") or supported()[-1]
 
 
-def kernel_code(kernel: Kernel) -> tuple[int, float] | None:
-    """(family, rate) as problem.hpp has them; None for a kernel that C++ does not know."""
-    if type(kernel) is Gaussian:
-        return 0, 1 / (2 * kernel.length_scale**2)
-    if type(kernel) is Laplacian:
-        return 1, 1 / kernel.length_scale
-    if type(kernel) is Matern:
-        return _MATERN_CODE[kernel.nu], kernel.rate
-    if type(kernel) is Cauchy:
-        return 5, 1 / kernel.length_scale
-    return None
-
-
-def runs(learner: str, problem: Any) -> bool:
-    """Whether there is C++ for this problem; OMKR on a user's own kernel has none."""
-    return learner != "omkr" or all(kernel_code(kernel) for kernel in problem.kernels)
-
-
-def compile_problem(learner: str, problem: Any, isa: str | None = None) -> _native.Engine:
+def compile_problem(name: str, native: Native[Any], problem: Any, isa: str | None = None) -> Compiled:
     """The problem as C++ sees it. It may be shared by any number of states and threads."""
-    if learner == "omkr":
-        codes = [kernel_code(kernel) or (0, 0.0) for kernel in problem.kernels]
-        families, rates = [code for code, _ in codes], np.array([rate for _, rate in codes])
-        seen: Any = SimpleNamespace(**problem._asdict(), families=families, rates=rates)
-    else:
-        seen = problem if is_padded(problem.V) else problem._replace(V=padded_copy(problem.V))
-    if learner == "graph-mkl":
-        lists = {"step_array": problem.steps, "width_array": problem.widths, "ridge_array": problem.ridges}
-        seen = SimpleNamespace(**seen._asdict(), **{name: np.array(a, float) for name, a in lists.items()})
-    return _ENGINES[learner](seen, isa or instruction_set())
+    seen = native.view(problem)
+    if isinstance(seen, tuple) and not is_padded(seen.V):
+        seen = seen._replace(V=padded_copy(seen.V))
+    return _ENGINES[name](seen, isa or instruction_set())
+
+
+def runner(compiled: Compiled, native: Native[Any], state: Any, fresh: bool) -> Any:
+    return GrowingRunner(compiled, state, None) if native.grows else Runner(compiled, state, fresh)
 
 
 class Runner:
@@ -106,10 +87,10 @@ class Runner:
         self.run = partial(engine.run, self._memory)
         self.predict = partial(engine.predict, self._memory)
         self.predict_rows = partial(engine.predict_rows, self._memory)
-        self.feed = self._memory.feed
+        self.supply = self._memory.feed
 
     @property
-    def left(self) -> int:
+    def unused(self) -> int:
         """Uniforms that `feed` brought and no round has taken yet."""
         return self._memory.left
 
@@ -130,11 +111,11 @@ class Runner:
 class GrowingRunner:
     """A Runner for OMKR, whose state gets longer: room for support points is doubled when it runs out."""
 
-    def __init__(self, engine: _native.Engine, state: omkr.State, budget: int | None) -> None:
-        self._engine, self._budget = engine, budget
+    def __init__(self, engine: _native.Engine, state: Any, budget: int | None) -> None:
+        self._engine, self._budget, self._type = engine, budget, type(state)
         self._lay_out(state, 0)
 
-    def _lay_out(self, state: omkr.State, capacity: int) -> None:
+    def _lay_out(self, state: Any, capacity: int) -> None:
         n = state.S.shape[1]
         capacity = -(-max(capacity, n, 1) // LANES) * LANES
         S, alpha = padded(len(state.S), capacity), padded(len(state.alpha), capacity)
@@ -148,9 +129,9 @@ class GrowingRunner:
         if self._arrays.S.shape[1] < need:
             self._lay_out(self.state, max(need, 2 * n))
 
-    left = 0  # it takes no uniforms
+    unused = 0
 
-    def feed(self, tape: Vector) -> None:
+    def supply(self, tape: Vector) -> None:
         pass
 
     def learn(self, x: Vector, y: float, weight: float) -> int:
@@ -172,6 +153,6 @@ class GrowingRunner:
         return self._memory.t
 
     @property
-    def state(self) -> omkr.State:
+    def state(self) -> Any:
         n, a = self._memory.n, self._arrays
-        return omkr.State(a.S[:, :n], a.alpha[:, :n], a.log_w, self._memory.t)
+        return self._type(a.S[:, :n], a.alpha[:, :n], a.log_w, self._memory.t)

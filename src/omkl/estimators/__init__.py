@@ -1,1 +1,1 @@
-"""The two doors: scikit-learn and river shells around `Online`. Validation lives here, mathematics does not."""
+"""Estimators for scikit-learn and river, both around the same cores."""

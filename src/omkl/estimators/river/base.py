@@ -1,65 +1,96 @@
-"""What all estimators of the river door share: dictionaries of features in, one row at a time or a frame of them.
+"""Base classes of the river estimators: dictionaries of features in, one row at a time or a frame of them.
 
-Features may appear, vanish or be shuffled; a feature that is missing counts as its mean so far.
-A label that comes late is learned by key: `predict_one(x, key=k)`, and when it is there
-`learn_key(k, y)`.
+Features may appear, disappear or come in another order; a missing feature counts as its running mean. A label that
+comes late is learned by key: `predict_one(x, key=k)`, and `learn_key(k, y)` once it is known.
 """
 
 import math
 import warnings
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import narwhals as nw
 import numpy as np
-from river import base
+from river import base, proba
 
+from omkl.algorithms.base import Task
 from omkl.arrays import Matrix, Vector
-from omkl.estimators.core import Core, LabelCore, TargetCore, check_row, in_order, make_seed
-from omkl.estimators.parameters import Parameters
-from omkl.settings import is_whole, require
-
-Row = dict[Hashable, Any]
+from omkl.estimators.core import Row, Scale, check_row, in_order, make_seed
+from omkl.estimators.cores import new_core, settings_of
+from omkl.estimators.documentation import with_parameters
+from omkl.validation import require, require_whole
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class Door(Parameters):
-    """Validation, randomness, labels that come late, and frames."""
+class Scaling:
+    """Whether inputs and target are standardised.
+
+    scale : {"online", "none"}, default="online"
+        Standardise inputs and target as they come, or leave the data as they are.
+    """
+
+    scale: Scale = "online"
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class Estimator:
+    """Randomness, delayed labels and frames.
+
+    max_waiting : int, default=1000
+        The largest number of rows stored for labels that come late.
+    seed : int or None, default=None
+        Decides random features and random choices.
+    """
+
+    task: ClassVar[Task]
 
     max_waiting: int = 1000
     seed: int | None = None
 
+    def __init_subclass__(cls, parameters: type | None = None, **options: Any) -> None:
+        """`parameters` is the class, of an algorithm's module, that declares what a user may choose."""
+        super().__init_subclass__(**options)
+        if parameters is not None:
+            scaling = [Scaling] if issubclass(cls, Scaling) else []
+            cls.__doc__ = with_parameters(cls.__doc__, parameters, *scaling, Estimator)
+
     def __post_init__(self) -> None:
-        require(is_whole(self.max_waiting) and self.max_waiting >= 1, "max_waiting", "a whole number of at least 1",
-                self.max_waiting)  # fmt: skip
-        self._settings()
+        require_whole("max_waiting", self.max_waiting)
+        settings_of(self, self.task)  # refuses bad parameters
         self._core: Any = None
         self._waiting: dict[Hashable, Row] = {}
 
-    def _new(self, kind: type[Core], names: Sequence[Hashable]) -> Any:
+    if TYPE_CHECKING:
+
+        @property
+        def algorithm_name(self) -> str: ...
+
+    def _start(self, names: Any) -> None:
         # without any feature there is still a constant to learn
-        return kind(self._learner, self._settings(), make_seed(self.seed), in_order(set(names)) or [""], self.scale)
+        features, scale = in_order(set(names)) or [""], getattr(self, "scale", "none")
+        settings, seed = settings_of(self, self.task), make_seed(self.seed)
+        self._core = new_core(self.algorithm_name, self.task, settings, seed, features, scale)
 
-    # Labels that come late
+    # Delayed labels
 
-    def _keep_waiting(self, key: Hashable, x: Row) -> None:
+    def _store(self, key: Hashable, x: Row) -> None:
         if key not in self._waiting and len(self._waiting) >= self.max_waiting:
             oldest = next(iter(self._waiting))
             del self._waiting[oldest]
             warnings.warn(
-                f"{self.max_waiting} rows wait for their label, as many as max_waiting allows; "
-                f"the oldest, {oldest!r}, is given up",
+                f"{self.max_waiting} rows are waiting for their label, as many as max_waiting allows; "
+                f"the oldest, {oldest!r}, is dropped",
                 stacklevel=3,
             )
         self._waiting[key] = dict(x)
 
     def learn_key(self, key: Hashable, y: Any) -> None:
-        """Learn the row that `predict_one` was asked about under this key, now that its label is known."""
+        """Learn the row that was given to `predict_one` with this key, now that its label is known."""
         if key not in self._waiting:
             raise KeyError(
-                f"no row waits under the key {key!r}: it was never predicted with key=, is learned already, "
-                f"or was given up because more than max_waiting={self.max_waiting} rows waited"
+                f"no row is waiting for its label under the key {key!r}: it was never predicted with key=, has been "
+                f"learned already, or was dropped because more than max_waiting={self.max_waiting} rows were waiting"
             )
         self.learn_one(self._waiting[key], y)
         del self._waiting[key]
@@ -78,14 +109,14 @@ class Door(Parameters):
                 X[:, k] = checked_column(frame, name)
         return X
 
-    def _met(self, kind: type[Core], frame: nw.DataFrame[Any]) -> Matrix:
-        """The frame as a matrix, its columns known from here on; refused before any of them is."""
+    def _matrix_to_learn(self, frame: nw.DataFrame[Any]) -> Matrix:
+        """The frame as a matrix; its columns become known, unless one of them is refused."""
         for name in frame.columns:
             checked_column(frame, name)
         if self._core is None:
-            self._core = self._new(kind, frame.columns)
+            self._start(frame.columns)
         else:
-            self._core.meet(frame.columns)
+            self._core.add_features(frame.columns)
         return self._matrix(frame)
 
 
@@ -120,24 +151,23 @@ def checked_weight(w: float) -> float:
     return w
 
 
-class Regressing(Door, base.MiniBatchRegressor):
+class Regressor(Estimator, base.MiniBatchRegressor):
     """A number as target."""
 
-    _loss = "squared"
+    task = "regression"
 
     def predict_one(self, x: Row, key: Hashable = None) -> float:
-        """The prediction for x; with a key the row is kept until `learn_key`."""
+        """The prediction for x; with a key the row is stored until `learn_key`."""
         if key is not None:
-            self._keep_waiting(key, x)
-        core: TargetCore | None = self._core
-        return 0.0 if core is None else core.predict_row(x)
+            self._store(key, x)
+        return 0.0 if self._core is None else float(self._core.predict_row(x))
 
     def learn_one(self, x: Row, y: float, w: float = 1.0) -> None:
         """Learn one row; it counts w times."""
         y, w = checked_target(y), checked_weight(w)
         if self._core is None:
             check_row(x)
-            self._core = self._new(TargetCore, list(x))
+            self._start(x)
         self._core.learn_row(x, y, w)
 
     def predict_many(self, X: Any) -> Any:
@@ -148,20 +178,20 @@ class Regressing(Door, base.MiniBatchRegressor):
 
     def learn_many(self, X: Any, y: Any) -> None:
         """Learn the rows of a frame in their order: the same as `learn_one` on each of them."""
-        self._run(as_frame(X), y)
+        self._learn_frame(as_frame(X), y)
 
     def predict_then_learn(self, X: Any, y: Any) -> Vector:
         """The prediction of each row of a frame, made before that row is learned."""
-        return self._run(as_frame(X), y)
+        return self._learn_frame(as_frame(X), y)
 
-    def _run(self, frame: nw.DataFrame[Any], y: Any) -> Vector:
+    def _learn_frame(self, frame: nw.DataFrame[Any], y: Any) -> Vector:
         targets = np.ascontiguousarray(np.asarray(y), dtype=np.float64)
         require(targets.shape == (len(frame),), "y", f"one number for each of the {len(frame)} rows", targets.shape)
         if not np.isfinite(targets).all():
             row = int(np.argmin(np.isfinite(targets)))
             raise ValueError(f"y must be finite, got {targets[row]} in row {row} (no row was learned)")
-        X = self._met(TargetCore, frame)
-        predictions: Vector = self._core.run(X, targets)
+        X = self._matrix_to_learn(frame)
+        predictions: Vector = self._core.learn_rows(X, targets)
         return predictions
 
 
@@ -175,30 +205,30 @@ def checked_target(y: Any) -> float:
     return number
 
 
-class Classifying(Door, base.MiniBatchClassifier):
+class Classifier(Estimator, base.MiniBatchClassifier):
     """A label as target; new labels may come at any time."""
 
-    _loss = "logistic"
+    task = "classification"
 
     @property
     def _multiclass(self) -> bool:
         return True
 
     def predict_proba_one(self, x: Row, key: Hashable = None, **kwargs: Any) -> dict[Any, float]:
-        """Chances of all labels seen so far; with a key the row is kept until `learn_key`."""
+        """Probabilities of all labels seen so far; with a key the row is stored until `learn_key`."""
         if key is not None:
-            self._keep_waiting(key, x)
+            self._store(key, x)
         core = self._core
-        return {} if core is None else dict(zip(core.labels, core.chances_row(x), strict=True))
+        return {} if core is None else dict(zip(core.labels, core.probabilities_row(x), strict=True))
 
     def predict_one(self, x: Row, key: Hashable = None, **kwargs: Any) -> Any:
-        """The likeliest label, None before there is any; with a key the row is kept until `learn_key`."""
+        """The most likely label, None before there is any; with a key the row is stored until `learn_key`."""
         if key is not None:
-            self._keep_waiting(key, x)
+            self._store(key, x)
         core = self._core
         if core is None or not core.labels:
             return None
-        p = core.chances_row(x)
+        p = core.probabilities_row(x)
         return core.labels[max(range(len(p)), key=p.__getitem__)]
 
     def learn_one(self, x: Row, y: Any, w: float = 1.0) -> None:
@@ -206,40 +236,53 @@ class Classifying(Door, base.MiniBatchClassifier):
         w = checked_weight(w)
         if self._core is None:
             check_row(x)
-            self._core = self._new(LabelCore, list(x))
+            self._start(x)
         self._core.learn_row(x, y.item() if isinstance(y, np.generic) else y, w)
 
     def predict_proba_many(self, X: Any) -> Any:
-        """Chances of all labels seen so far for the rows of a frame, a column for each label."""
+        """Probabilities of all labels seen so far for the rows of a frame, a column for each label."""
         frame = as_frame(X)
         core = self._core
-        p = np.empty((len(frame), 0)) if core is None else core.chances(self._matrix(frame))
+        p = np.empty((len(frame), 0)) if core is None else core.probabilities(self._matrix(frame))
         labels = [] if core is None else core.labels
         columns = {label: as_series(str(label), p[:, k], frame) for k, label in enumerate(labels)}
         native = nw.get_native_namespace(frame)
         return native.DataFrame(columns) if columns else native.DataFrame()
 
     def predict_many(self, X: Any) -> Any:
-        """The likeliest label of each row of a frame, as a series of its kind."""
+        """The most likely label of each row of a frame, as a series of its kind."""
         frame = as_frame(X)
         core = self._core
         if core is None or not core.labels:
             return as_series("prediction", [None] * len(frame), frame)
-        best = np.argmax(core.chances(self._matrix(frame)), axis=1)
+        best = np.argmax(core.probabilities(self._matrix(frame)), axis=1)
         return as_series("prediction", [core.labels[k] for k in best], frame)
 
     def learn_many(self, X: Any, y: Any) -> None:
         """Learn the rows of a frame in their order: the same as `learn_one` on each of them."""
-        self._run(as_frame(X), y)
+        self._learn_frame(as_frame(X), y)
 
     def predict_then_learn(self, X: Any, y: Any) -> list[Any]:
         """The label predicted for each row of a frame before that row is learned, None before there is any."""
-        chances = self._run(as_frame(X), y)
-        return [self._core.labels[int(np.argmax(p))] if p.any() else None for p in chances]
+        probabilities = self._learn_frame(as_frame(X), y)
+        return [self._core.labels[int(np.argmax(p))] if p.any() else None for p in probabilities]
 
-    def _run(self, frame: nw.DataFrame[Any], y: Any) -> Matrix:
+    def _learn_frame(self, frame: nw.DataFrame[Any], y: Any) -> Matrix:
         labels = y.tolist() if hasattr(y, "tolist") else list(y)
         require(len(labels) == len(frame), "y", f"one label for each of the {len(frame)} rows", len(labels))
-        X = self._met(LabelCore, frame)
-        chances: Matrix = self._core.run_chances(X, labels)
-        return chances
+        X = self._matrix_to_learn(frame)
+        probabilities: Matrix = self._core.learn_rows_probabilities(X, labels)
+        return probabilities
+
+
+class DistributionRegressor(Regressor):
+    """A regressor whose predictions can be distributions."""
+
+    def predict_one(self, x: Row, key: Hashable = None, with_dist: bool = False) -> Any:
+        """The prediction for x; `with_dist` as a Gaussian whose standard deviation holds 68 % to either side."""
+        if not with_dist:
+            return super().predict_one(x, key)
+        if key is not None:
+            self._store(key, x)
+        mean, deviation = (0.0, 0.0) if self._core is None else self._core.predict_std_row(x)
+        return proba.Gaussian._from_state(2, mean, deviation**2, 0)  # type: ignore[no-untyped-call]  # river's

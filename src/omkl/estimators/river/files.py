@@ -1,22 +1,19 @@
-"""Estimators of the river door in model files."""
+"""river estimators in model files."""
 
 from typing import Any
 
 from omkl import persist
 from omkl.estimators import files
-from omkl.estimators.core import LabelCore
-from omkl.estimators.graph_core import GraphLabelCore
-from omkl.estimators.river import graph_mkl, paper
-from omkl.estimators.river.base import Classifying, Door
+from omkl.estimators.river import estimators
+from omkl.estimators.river.base import Estimator
 
-ESTIMATORS: tuple[type[Door], ...] = (
-    graph_mkl.GraphMKLRegressor, graph_mkl.GraphMKLClassifier,
-    paper.SFGMKLRegressor, paper.SFGMKLClassifier, paper.RakerRegressor, paper.RakerClassifier,
-    paper.OMKLGFRegressor, paper.OMKLGFClassifier, paper.OMKRRegressor, paper.RFOMKRRegressor,
-)  # fmt: skip
+ESTIMATORS: dict[str, type[Estimator]] = {
+    name: kind for name, kind in vars(estimators).items()
+    if isinstance(kind, type) and issubclass(kind, Estimator) and kind.__module__ == estimators.__name__
+}  # fmt: skip
 
 
-def _encode(model: Any, compact: bool) -> tuple[Any, persist.Arrays]:
+def _encode(model: Any, compact: bool) -> tuple[persist.Json, persist.Arrays]:
     arrays: persist.Arrays = {}
     body = {
         "class": type(model).__name__,
@@ -30,18 +27,16 @@ def _encode(model: Any, compact: bool) -> tuple[Any, persist.Arrays]:
     return body, arrays
 
 
-def _decode(body: Any, arrays: persist.Arrays) -> Any:
-    kind = {c.__name__: c for c in ESTIMATORS}[body["class"]]
-    model = kind(**files.decode_parameters(body["parameters"]))
-    model._core = files.decode_core(body["core"], arrays)
-    if model._core is not None:
-        persist.demand(
-            isinstance(model._core, LabelCore | GraphLabelCore) == issubclass(kind, Classifying),
-            "core and class differ",
-        )
+def _decode(body: persist.Json, arrays: persist.Arrays) -> Any:
+    kind = ESTIMATORS[body["class"]]
+    model: Any = kind(**files.decode_parameters(kind, body["parameters"]))
+    core = files.decode_core(body["core"], arrays)
+    if core is not None:
+        persist.demand(core.task == kind.task, "the estimator and what it learned are for different tasks")
+    model._core = core
     model._waiting = {key: dict(row) for key, row in body["waiting"]}
-    persist.demand(len(model._waiting) <= model.max_waiting, "more rows wait than may")
+    persist.demand(len(model._waiting) <= model.max_waiting, "more rows are waiting than max_waiting allows")
     return model
 
 
-persist.register("river", persist.Codec(ESTIMATORS, _encode, _decode))
+persist.register("river", persist.Codec(tuple(ESTIMATORS.values()), _encode, _decode))

@@ -1,21 +1,6 @@
-"""The scikit-learn door."""
+"""Estimators with scikit-learn's API: `fit`, `partial_fit`, `predict`; importing this registers their model files."""
 
-from omkl.estimators.sklearn.base import Classifying
+from omkl.estimators.sklearn.estimators import *  # noqa: F403  # its classes are what this package offers
 from omkl.estimators.sklearn.files import ESTIMATORS, decode, encode
-from omkl.estimators.sklearn.graph_mkl import GraphMKLClassifier, GraphMKLRegressor
-from omkl.estimators.sklearn.paper import (
-    OMKLGFClassifier,
-    OMKLGFRegressor,
-    OMKRRegressor,
-    RakerClassifier,
-    RakerRegressor,
-    RFOMKRRegressor,
-    SFGMKLClassifier,
-    SFGMKLRegressor,
-)
 
-__all__ = [
-    "ESTIMATORS", "Classifying", "GraphMKLClassifier", "GraphMKLRegressor", "OMKLGFClassifier", "OMKLGFRegressor",
-    "OMKRRegressor", "RFOMKRRegressor", "RakerClassifier", "RakerRegressor", "SFGMKLClassifier", "SFGMKLRegressor",
-    "decode", "encode",
-]  # fmt: skip
+__all__ = [*ESTIMATORS, "ESTIMATORS", "decode", "encode"]

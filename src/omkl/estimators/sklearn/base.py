@@ -1,12 +1,11 @@
-"""What all estimators of the scikit-learn door share.
+"""Base classes of the scikit-learn estimators.
 
-`fit` makes one pass over the rows in their order; `partial_fit` goes on from there. Rows are
-validated a call at a time, which costs scikit-learn's 50 to 100 microseconds: give chunks of
-rows, not single ones, or use the river door or `Online` for a row at a time.
+`fit` makes one pass over the rows in their order; `partial_fit` continues from there. scikit-learn's validation takes
+50 to 100 microseconds for each call: pass chunks of rows, or use the river API or `Online` for single rows.
 """
 
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,32 +14,73 @@ from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets, unique_labels
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
+from omkl import graph
+from omkl.algorithms.base import Task
+from omkl.algorithms.weights import normalised
 from omkl.arrays import Index, Mask, Matrix, Vector
 from omkl.estimators import plots
-from omkl.estimators.core import Core, LabelCore, TargetCore, make_seed, probabilities
-from omkl.estimators.parameters import Parameters
+from omkl.estimators.core import LabelCore, NumberCore, Scale, make_seed
+from omkl.estimators.cores import new_core, settings_of
+from omkl.estimators.documentation import with_parameters
 from omkl.features import column_names
 from omkl.kernels import Kernel
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class Door(BaseEstimator, Parameters):  # type: ignore[misc]  # scikit-learn has no types
-    """Validation, randomness, and what there is to look at."""
+class Scaling:
+    """Whether inputs and target are standardised.
+
+    scale : {"online", "none"}, default="online"
+        Standardise inputs and target as they come, or leave the data as they are.
+    """
+
+    scale: Scale = "online"
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class Estimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
+    """Validation, randomness and attributes that all estimators have.
+
+    random_state : int, RandomState or None, default=None
+        Decides random features and random choices.
+    """
+
+    task: ClassVar[Task]
 
     random_state: Any = None
 
-    def _seed(self) -> int:
+    def __init_subclass__(cls, parameters: type | None = None, **options: Any) -> None:
+        """`parameters` is the class, of an algorithm's module, that declares what a user may choose."""
+        super().__init_subclass__(**options)
+        if parameters is not None:
+            scaling = [Scaling] if issubclass(cls, Scaling) else []
+            cls.__doc__ = with_parameters(cls.__doc__, parameters, *scaling, Estimator)
+
+    if TYPE_CHECKING:
+
+        @property
+        def algorithm_name(self) -> str: ...
+
+    def seed(self) -> int:
+        """A seed from `random_state`."""
         if self.random_state is None or isinstance(self.random_state, (int, np.integer)):
             return make_seed(self.random_state if self.random_state is None else int(self.random_state))
         return int(check_random_state(self.random_state).randint(2**31))
 
-    def _core(self) -> Core:
+    def new_core(self) -> Any:
+        """A core that has learned nothing, for the features and labels that this estimator knows."""
+        classes = self.classes_.tolist() if self.task == "classification" else None
+        names, scale = column_names(self.n_features_in_), getattr(self, "scale", "none")
+        return new_core(
+            self.algorithm_name, self.task, settings_of(self, self.task), self.seed(), names, scale, classes
+        )
+
+    def _core(self) -> Any:
         check_is_fitted(self, "core_")
-        core: Core = self.core_
-        return core
+        return self.core_
 
     def _validated(self, X: Any, y: Any, reset: bool) -> tuple[Matrix, Any]:
-        numeric = self._loss == "squared"
+        numeric = self.task == "regression"
         X, y = validate_data(self, X, y, reset=reset, dtype=np.float64, order="C", y_numeric=numeric)
         return X, np.ascontiguousarray(y, dtype=np.float64) if numeric else y
 
@@ -49,7 +89,7 @@ class Door(BaseEstimator, Parameters):  # type: ignore[misc]  # scikit-learn has
         rows: Matrix = X
         return rows
 
-    # What there is to look at
+    # Attributes
 
     @property
     def n_samples_seen_(self) -> int:
@@ -63,14 +103,11 @@ class Door(BaseEstimator, Parameters):  # type: ignore[misc]  # scikit-learn has
 
     @property
     def kernel_weights_(self) -> Vector:
-        """w / sum(w): (N,), or (labels, N) where there are more than two.
+        """The weight of every kernel in the prediction: (N,), or (labels, N) where there are more than two labels.
 
-        Of GraphMKL the weight in the mixture; what is left to 1 is with the experts of no kernel.
+        For GraphMKL they sum to at most 1; the rest is the weight of experts that use no kernel.
         """
-        return self._weights("log_w")
-
-    def _weights(self, name: str) -> Vector:
-        rows = self._core().weights(name)
+        rows: Matrix = self._core().kernel_weights()
         return rows if len(rows) > 1 else rows[0]
 
     def plot_weights(self, ax: Any = None) -> Any:
@@ -78,32 +115,51 @@ class Door(BaseEstimator, Parameters):  # type: ignore[misc]  # scikit-learn has
         return plots.weights(self.kernels_, np.atleast_2d(self.kernel_weights_).mean(axis=0), ax)
 
 
-class OnGraph(Door):
-    """A learner that has a similarity graph."""
+class SimilarityGraphMixin:
+    """Attributes of an algorithm that has a similarity graph."""
 
     @property
     def graph_(self) -> Mask:
         """(N, N): entry (i, j) is true where there is an edge from kernel i to kernel j."""
-        A: Mask = self._core().online.problem.graph.A.copy()
+        A: Mask = self._core().online.problem.graph.A.copy()  # type: ignore[attr-defined]  # of Estimator
         return A
 
     @property
     def dominating_set_(self) -> Index:
-        """Kernels whose out-neighbours are all kernels together."""
-        return np.flatnonzero(self._core().online.problem.graph.cover)
+        """Kernels whose out-neighbours together are all kernels."""
+        return np.flatnonzero(self._core().online.problem.graph.cover)  # type: ignore[attr-defined]
 
     def _next_graph(self) -> Mask:
         return self.graph_
 
     def plot_graph(self, ax: Any = None) -> Any:
-        """Draw the graph, nodes placed by length scale; returns the Axes (needs omkl[plot])."""
-        return plots.graph(self.kernels_, self.graph_, self.dominating_set_, self._next_graph(), ax)
+        """Draw the graph, nodes ordered by length scale; returns the Axes (needs omkl[plot])."""
+        return plots.graph(self.kernels_, self.graph_, self.dominating_set_, self._next_graph(), ax)  # type: ignore[attr-defined]
 
 
-class Regressing(RegressorMixin, Door):  # type: ignore[misc]  # as above
+class RefinedGraphMixin(SimilarityGraphMixin):
+    """Attributes of SFG-MKL, whose graph chooses the kernels: its nodes have weights, and refinement may add edges."""
+
+    @property
+    def refined_graph_(self) -> Mask:
+        """The graph of the next round: that of `graph_` with the edges that refinement adds."""
+        online = self._core().online  # type: ignore[attr-defined]
+        return graph.refined(online.problem.graph.A, online.state.d) if self.refine else self.graph_  # type: ignore[attr-defined]
+
+    @property
+    def node_weights_(self) -> Vector:
+        """u / sum(u): (N,), or (labels, N) where there are more than two labels."""
+        rows = np.array([normalised(online.state.log_u) for online in self._core().predictors])  # type: ignore[attr-defined]
+        return rows if len(rows) > 1 else rows[0]
+
+    def _next_graph(self) -> Mask:
+        return self.refined_graph_
+
+
+class Regressor(RegressorMixin, Estimator):  # type: ignore[misc]  # scikit-learn has no types
     """A number as target."""
 
-    _loss = "squared"
+    task = "regression"
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -111,14 +167,14 @@ class Regressing(RegressorMixin, Door):  # type: ignore[misc]  # as above
         return tags
 
     def fit(self, X: Any, y: Any) -> Self:
-        """Start anew and learn the rows in their order."""
+        """Forget what was learned and learn the rows in their order."""
         X, y = self._validated(X, y, reset=True)
-        self.core_ = self._new_core()
-        self.core_.run(X, y)
+        self.core_ = self.new_core()
+        self.core_.learn_rows(X, y)
         return self
 
     def partial_fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
-        """Learn the rows in their order, from where the learner stands."""
+        """Learn the rows in their order, starting from what was learned before."""
         self._learn(X, y, sample_weight)
         return self
 
@@ -127,13 +183,9 @@ class Regressing(RegressorMixin, Door):  # type: ignore[misc]  # as above
         return self._learn(X, y, sample_weight)
 
     def predict(self, X: Any) -> Vector:
-        """Predictions from the learner as it is."""
-        core: Any = self._core()
-        predictions: Vector = core.predict(self._rows(X))
-        return predictions
-
-    def _new_core(self) -> TargetCore:
-        return TargetCore(self._learner, self._settings(), self._seed(), column_names(self.n_features_in_), self.scale)
+        """Predictions; nothing is learned."""
+        core: NumberCore = self._core()
+        return core.predict(self._rows(X))
 
     def _learn(self, X: Any, y: Any, sample_weight: ArrayLike | None) -> Vector:
         first = not hasattr(self, "core_")
@@ -142,15 +194,15 @@ class Regressing(RegressorMixin, Door):  # type: ignore[misc]  # as above
         X, y = self._validated(X, y, reset=first)
         weight = None if sample_weight is None else checked_weights(sample_weight, X)
         if first:
-            self.core_ = self._new_core()
-        predictions: Vector = self.core_.run(X, y, weight)
+            self.core_ = self.new_core()
+        predictions: Vector = self.core_.learn_rows(X, y, weight)
         return predictions
 
 
-class Classifying(ClassifierMixin, Door):  # type: ignore[misc]  # as above
-    """A label as target; more than two are learned one against the rest."""
+class Classifier(ClassifierMixin, Estimator):  # type: ignore[misc]  # scikit-learn has no types
+    """A label as target."""
 
-    _loss = "logistic"
+    task = "classification"
     classes_: NDArray[Any]
 
     def __sklearn_tags__(self) -> Any:
@@ -159,12 +211,12 @@ class Classifying(ClassifierMixin, Door):  # type: ignore[misc]  # as above
         return tags
 
     def fit(self, X: Any, y: Any) -> Self:
-        """Start anew and learn the rows in their order."""
+        """Forget what was learned and learn the rows in their order."""
         X, y = self._validated(X, y, reset=True)
         check_classification_targets(y)
         self.classes_ = np.unique(y)
-        self.core_ = self._new_core()
-        self.core_.run(X, y.tolist())
+        self.core_ = self.new_core()
+        self.core_.learn_rows(X, y.tolist())
         return self
 
     def partial_fit(
@@ -178,51 +230,46 @@ class Classifying(ClassifierMixin, Door):  # type: ignore[misc]  # as above
         self, X: Any, y: Any, classes: ArrayLike | None = None, sample_weight: ArrayLike | None = None
     ) -> NDArray[Any]:
         """The label predicted for each row before that row is learned (one call for all rows)."""
-        return self._choose(self._learn(X, y, classes, sample_weight))
+        return self.most_likely(self._learn(X, y, classes, sample_weight))
 
     def predict_proba_then_learn(
         self, X: Any, y: Any, classes: ArrayLike | None = None, sample_weight: ArrayLike | None = None
     ) -> Matrix:
-        """The chances of every label for each row, before that row is learned."""
-        return self._chances(self._learn(X, y, classes, sample_weight))
+        """The probabilities of every label for each row, before that row is learned."""
+        scores = self._learn(X, y, classes, sample_weight)
+        return self._label_core().to_probabilities(scores)
 
     def decision_function(self, X: Any) -> Matrix | Vector:
         """Scores: (rows,) for two labels, else (rows, labels)."""
-        scores = self._scores(X)
-        if len(self.classes_) != 2:
-            return scores
-        return np.where(np.isfinite(scores[:, 1]), scores[:, 1], -scores[:, 0])
+        return self._label_core().to_decision(self._scores(X))
 
     def predict_proba(self, X: Any) -> Matrix:
-        """Chances of every label, (rows, labels)."""
-        return self._chances(self._scores(X))
+        """Probabilities of every label, (rows, labels)."""
+        return self._label_core().to_probabilities(self._scores(X))
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """The likeliest label of each row."""
-        return self._choose(self._scores(X))
+        """The most likely label of each row."""
+        return self.most_likely(self._scores(X))
 
-    def _new_core(self) -> LabelCore:
-        names = column_names(self.n_features_in_)
-        return LabelCore(self._learner, self._settings(), self._seed(), names, self.scale, closed=len(self.classes_))
+    def _label_core(self) -> LabelCore:
+        core: LabelCore = self._core()
+        return core
 
     def _scores(self, X: Any) -> Matrix:
-        core = self._core()
-        assert isinstance(core, LabelCore)
-        return self._sorted(core.scores(self._rows(X)))
+        return self.arranged(self._label_core().scores(self._rows(X)))
 
-    def _sorted(self, scores: Matrix) -> Matrix:
-        """Columns in the order of `classes_`; a label that has not come yet has -inf."""
-        place = np.searchsorted(self.classes_, np.array(self.core_.labels, dtype=self.classes_.dtype))
-        out = np.full((len(scores), len(self.classes_)), -np.inf)
+    def arranged(self, scores: Matrix) -> Matrix:
+        """A core's scores with columns in the order of `classes_`, those of labels that have not come yet too."""
+        core = self._label_core()
+        place = np.searchsorted(self.classes_, np.array(core.labels, dtype=self.classes_.dtype))
+        out = np.full((len(scores), len(self.classes_)), core.unknown)
         out[:, place] = scores
         return out
 
-    def _choose(self, scores: Matrix) -> NDArray[Any]:
+    def most_likely(self, scores: Matrix) -> NDArray[Any]:
+        """The label of the largest score in each row of arranged scores."""
         labels: NDArray[Any] = self.classes_[np.argmax(scores, axis=1)]
         return labels
-
-    def _chances(self, scores: Matrix) -> Matrix:
-        return probabilities(scores)
 
     def _learn(self, X: Any, y: Any, classes: ArrayLike | None, sample_weight: ArrayLike | None) -> Matrix:
         first = not hasattr(self, "core_")
@@ -239,15 +286,41 @@ class Classifying(ClassifierMixin, Door):  # type: ignore[misc]  # as above
             known = self.classes_
             if classes is not None and not np.array_equal(unique_labels(classes), known):
                 raise ValueError(f"classes must stay what they were in the first call, {known}, got {classes}")
-        strange = np.setdiff1d(y, known)
-        if len(strange):
-            raise ValueError(f"y must hold labels out of {known}, got {strange}; name all of them in the first call")
+        unknown = np.setdiff1d(y, known)
+        if len(unknown):
+            raise ValueError(f"y must hold labels out of {known}, got {unknown}; name all of them in the first call")
         if first:
             self.classes_ = known
-            self.core_ = self._new_core()
-        return self._sorted(self.core_.run(X, y.tolist(), weight))
+            self.core_ = self.new_core()
+        return self.arranged(self.core_.learn_rows(X, y.tolist(), weight))
 
 
 def checked_weights(sample_weight: ArrayLike, X: Matrix) -> Vector:
     weight: Vector = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
     return np.ascontiguousarray(weight)
+
+
+class IntervalRegressor(Regressor):
+    """A regressor with prediction intervals."""
+
+    def predict(self, X: Any, return_std: bool = False) -> Any:
+        """Predictions; with `return_std` also half the width of the interval that holds 68 % of the targets."""
+        core = self._core()
+        if not return_std:
+            return core.predict(self._rows(X))
+        out = core.predict_std(self._rows(X))
+        return out[:, 0], out[:, 1]
+
+    def predict_interval(self, X: Any, coverage: float = 0.9) -> Matrix:
+        """(rows, 2): intervals that hold `coverage` of the targets, calibrated while learning."""
+        core: NumberCore = self._core()
+        return core.predict_interval(self._rows(X), coverage)
+
+    def predict_interval_then_learn(self, X: Any, y: Any, coverage: float = 0.9) -> Matrix:
+        """(rows, 3): prediction, lower and upper end of each row, before that row is learned."""
+        first = not hasattr(self, "core_")
+        X, y = self._validated(X, y, reset=first)
+        if first:
+            self.core_ = self.new_core()
+        core: NumberCore = self._core()
+        return core.learn_rows_interval(X, y, coverage)

@@ -1,4 +1,4 @@
-"""Estimators of the scikit-learn door in model files."""
+"""scikit-learn estimators in model files."""
 
 from typing import Any
 
@@ -6,16 +6,13 @@ import numpy as np
 
 from omkl import persist
 from omkl.estimators import files
-from omkl.estimators.core import LabelCore
-from omkl.estimators.graph_core import GraphLabelCore
-from omkl.estimators.sklearn import graph_mkl, paper
-from omkl.estimators.sklearn.base import Classifying, Door
+from omkl.estimators.sklearn import estimators
+from omkl.estimators.sklearn.base import Estimator
 
-ESTIMATORS: tuple[type[Door], ...] = (
-    graph_mkl.GraphMKLRegressor, graph_mkl.GraphMKLClassifier,
-    paper.SFGMKLRegressor, paper.SFGMKLClassifier, paper.RakerRegressor, paper.RakerClassifier,
-    paper.OMKLGFRegressor, paper.OMKLGFClassifier, paper.OMKRRegressor, paper.RFOMKRRegressor,
-)  # fmt: skip
+ESTIMATORS: dict[str, type[Estimator]] = {
+    name: kind for name, kind in vars(estimators).items()
+    if isinstance(kind, type) and issubclass(kind, Estimator) and kind.__module__ == estimators.__name__
+}  # fmt: skip
 
 
 def encode(model: Any, compact: bool) -> tuple[Any, persist.Arrays]:
@@ -40,21 +37,20 @@ def encode(model: Any, compact: bool) -> tuple[Any, persist.Arrays]:
 
 
 def decode(body: Any, arrays: persist.Arrays) -> Any:
-    kind = {c.__name__: c for c in ESTIMATORS}[body["class"]]
-    model: Any = kind(**files.decode_parameters(body["parameters"]))
+    kind = ESTIMATORS[body["class"]]
+    model: Any = kind(**files.decode_parameters(kind, body["parameters"]))
     core = files.decode_core(body["core"], arrays)
     if core is None:
         return model
     fitted = dict(body["fitted"])
-    labelled = isinstance(core, LabelCore | GraphLabelCore)
-    persist.demand(labelled == issubclass(kind, Classifying), "core and class differ")
+    persist.demand(core.task == kind.task, "the estimator and what it learned are for different tasks")
     persist.demand(fitted["n_features_in_"] == len(core.names), "features and problem differ in number")
     model.n_features_in_ = fitted["n_features_in_"]
     if "feature_names_in_" in fitted:
         names = np.array(fitted["feature_names_in_"], dtype=object)
         persist.demand(names.shape == (model.n_features_in_,), "features and names differ in number")
         model.feature_names_in_ = names
-    if labelled:
+    if core.task == "classification":
         dtype = np.dtype(fitted["dtype"])
         persist.demand(dtype.kind in "biufUO" and dtype.itemsize <= 2**16, "labels of an unknown type")
         model.classes_ = np.array(fitted["classes_"], dtype=dtype)
@@ -63,4 +59,4 @@ def decode(body: Any, arrays: persist.Arrays) -> Any:
     return model
 
 
-persist.register("sklearn", persist.Codec(ESTIMATORS, encode, decode))
+persist.register("sklearn", persist.Codec(tuple(ESTIMATORS.values()), encode, decode))

@@ -1,0 +1,202 @@
+"""Classification with algorithms that predict one score: one learner for two labels, else one against the rest each."""
+
+from collections.abc import Hashable, Sequence
+from typing import Any, Self
+
+import numpy as np
+
+from omkl.arrays import Matrix, Vector
+from omkl.errors import DivergenceError
+from omkl.estimators.core import LabelCore, Row, Scale
+from omkl.online import Online
+from omkl.persist import Arrays, Json, demand, plain
+
+
+class ClassificationCore(LabelCore):
+    """One learner while there are two labels, then one for each against the rest.
+
+    All start from one seed, so that the learner of a label that has not come yet is the same for every such label:
+    `unseen`. A new label takes a copy of it, and has thereby learned that all rows so far were something else.
+    `n_classes` says how many labels there will ever be, where that is known; `unseen` ends when all have come.
+    """
+
+    unknown = -np.inf
+
+    def __init__(
+        self,
+        learner: str,
+        settings: Any,
+        seed: int,
+        names: Sequence[Hashable],
+        scale: Scale,
+        classes: Sequence[Hashable] | None = None,
+    ) -> None:
+        super().__init__(learner, settings, seed, names, scale)
+        self.n_classes = None if classes is None else len(classes)
+        self._labels: list[Hashable] = []
+        self.each: list[Online] = [self.online]
+        self.unseen: Online | None = None
+
+    def fresh_copy(self, rng: np.random.Generator) -> Self:
+        other = super().fresh_copy(rng)
+        other._labels, other.each = [], [other.online]
+        return other
+
+    @property
+    def labels(self) -> list[Hashable]:
+        return self._labels
+
+    @property
+    def learners(self) -> list[Online]:
+        return [*self.each, self.unseen] if self.unseen else self.each
+
+    @property
+    def predictors(self) -> list[Online]:
+        return self.each
+
+    def _add_label(self, label: Hashable) -> None:
+        known = len(self._labels)
+        if known == 1 and self.n_classes != 2:
+            self.unseen = self.online.copy()
+        elif known == 2 and self.unseen is not None:
+            self.each = [mirrored(self.online), self.online, self.unseen.copy()]
+        elif known > 2 and self.unseen is not None:
+            self.each.append(self.unseen.copy())
+        self._labels.append(label)
+        if len(self._labels) == self.n_classes:
+            self.unseen = None
+
+    def _signs(self, label: Hashable) -> list[float]:
+        """The target of each learner for a row of this label; the first label is the -1 of the first learner."""
+        index = self._labels.index(label)
+        if len(self._labels) <= 2:
+            signs = [1.0 if index == 1 else -1.0]
+        else:
+            signs = [1.0 if k == index else -1.0 for k in range(len(self._labels))]
+        return [*signs, -1.0] if self.unseen else signs
+
+    def _label_scores(self, f: list[Vector] | list[float]) -> list[Any]:
+        """A score for each label, from the predictions of the learners."""
+        if len(self._labels) <= 2:
+            return [-f[0], f[0]][: len(self._labels)]
+        return f[: len(self._labels)]
+
+    def scores(self, X: Matrix) -> Matrix:
+        with self._lock:
+            Xs = self.scaled(X)
+            columns = self._label_scores([online.predict_rows_unchecked(Xs) for online in self.each])
+            return np.stack(columns, axis=1) if columns else np.empty((len(X), 0))
+
+    def to_probabilities(self, scores: Matrix) -> Matrix:
+        return probabilities(scores)
+
+    def to_decision(self, scores: Matrix) -> Matrix:
+        if scores.shape[1] != 2:
+            return scores
+        return np.where(np.isfinite(scores[:, 1]), scores[:, 1], -scores[:, 0])
+
+    def learn_rows(self, X: Matrix, y: Sequence[Hashable], weight: Vector | None = None) -> Matrix:
+        """(rows, labels known in the end): scores before learning, -inf for labels not known yet; all rows or none."""
+        with self._lock:
+            labels, each, unseen = list(self._labels), list(self.each), self.unseen
+            checkpoints = [online.checkpoint() for online in self.learners]
+            stats = None if self.inputs is None else self.inputs.stats.copy()
+            try:
+                return self._learn_rows(X, y, weight)
+            except DivergenceError:
+                self._labels, self.each, self.unseen = labels, each, unseen
+                if self.inputs is not None and stats is not None:
+                    self.inputs.restore(stats)
+                for online, checkpoint in zip(self.learners, checkpoints, strict=True):
+                    online.restore(checkpoint)
+                raise
+
+    def _learn_rows(self, X: Matrix, y: Sequence[Hashable], weight: Vector | None) -> Matrix:
+        Xs = X if self.inputs is None else self.inputs.learn(X)
+        parts = []
+        for start, stop, new_label in split_at_new_labels(self._labels, y):
+            if new_label:
+                # the row that brings a label is predicted before the label is known
+                before = self._label_scores([o.predict_rows_unchecked(Xs[start : start + 1]) for o in self.each])
+                self._add_label(y[start])
+            signs = {label: self._signs(label) for label in set(y[start:stop])}
+            targets = np.array([signs[label] for label in y[start:stop]]).T
+            w = None if weight is None else weight[start:stop]
+            f = [online.run_unchecked(Xs[start:stop], np.ascontiguousarray(s), w)
+                 for online, s in zip(self.learners, targets, strict=True)]  # fmt: skip
+            columns = np.stack(self._label_scores(f), axis=1)
+            if new_label:
+                columns[0] = -np.inf
+                columns[0, : len(before)] = np.ravel(before)
+            parts.append(columns)
+        return stacked(parts, len(self._labels), -np.inf)
+
+    def probabilities_row(self, x: Row) -> list[float]:
+        with self._lock:
+            row = self.row(x, learn=False)
+            scores = self._label_scores([online.predict_unchecked(row) for online in self.each])
+            return [float(p) for p in probabilities(np.array([scores]))[0]]
+
+    def learn_row(self, x: Row, y: Hashable, weight: float) -> None:
+        with self._lock:
+            row = self.row(x, learn=True)
+            if y not in self._labels:
+                self._add_label(y)
+            for online, sign in zip(self.learners, self._signs(y), strict=True):
+                online.learn_unchecked(row, sign, weight)
+            if self.inputs is not None:
+                self.inputs.keep()
+
+    def encode_own(self, arrays: Arrays) -> dict[str, Json]:
+        return {
+            "labels": [plain(label) for label in self._labels], "closed": self.n_classes,
+            "rest": self.unseen is not None, "first": self.each.index(self.online),
+        }  # fmt: skip
+
+    def decode_own(self, body: Json, arrays: Arrays, learners: list[Online]) -> None:
+        self._labels, self.n_classes = list(body["labels"]), body["closed"]
+        self.unseen = learners.pop() if body["rest"] else None
+        self.each = learners
+        demand(len(learners) == (len(self._labels) if len(self._labels) > 2 else 1), "labels and learners differ")
+        demand(self.n_classes is None or len(self._labels) <= self.n_classes, "more labels than there may be")
+        self.online = learners[body["first"]]
+
+
+def mirrored(online: Online) -> Online:
+    """The learner that has seen the opposite of every sign: the losses are even, so only theta changes its sign."""
+    other = online.copy()
+    checkpoint = other.checkpoint()
+    other.restore(checkpoint._replace(state=checkpoint.state._replace(theta=-checkpoint.state.theta)))
+    return other
+
+
+def split_at_new_labels(known: Sequence[Hashable], y: Sequence[Hashable]) -> list[tuple[int, int, bool]]:
+    """Rows cut where a label comes for the first time: (start, stop, whether the first row brings a new label).
+
+    >>> split_at_new_labels(["a"], ["a", "b", "a", "c"])
+    [(0, 1, False), (1, 3, True), (3, 4, True)]
+    """
+    first = {label: k for k, label in reversed(list(enumerate(y))) if label not in known}
+    arrivals = set(first.values())
+    starts = sorted({0, *arrivals})
+    return [(a, b, a in arrivals) for a, b in zip(starts, [*starts[1:], len(y)], strict=True)]
+
+
+def stacked(parts: Sequence[Matrix], labels: int, unknown: float) -> Matrix:
+    """Rows one after the other, with `unknown` for labels that came after them."""
+    return np.vstack([np.pad(p, ((0, 0), (0, labels - p.shape[1])), constant_values=unknown) for p in parts])
+
+
+def probabilities(scores: Matrix) -> Matrix:
+    """Logistic scores (rows, labels) as probabilities: one against the rest, each row normalised.
+
+    >>> probabilities(np.array([[-1.0, 1.0], [0.0, -np.inf]])).round(3)
+    array([[0.269, 0.731],
+           [1.   , 0.   ]])
+    """
+    p: Matrix = np.exp(-np.logaddexp(0.0, -scores))
+    total = p.sum(axis=1, keepdims=True)
+    known = np.isfinite(scores)
+    even: Matrix = known / np.maximum(known.sum(axis=1, keepdims=True), 1)
+    np.divide(p, total, out=even, where=total > 0)
+    return even

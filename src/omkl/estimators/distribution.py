@@ -1,0 +1,201 @@
+"""Estimators' cores for algorithms that predict distributions and scale their inputs themselves, such as GraphMKL."""
+
+from collections.abc import Hashable, Sequence
+from typing import Any, Self
+
+import numpy as np
+
+from omkl.algorithms.graph_mkl import GAIN, LEVELS
+from omkl.arrays import Matrix, Vector
+from omkl.estimators.classification import split_at_new_labels, stacked
+from omkl.estimators.core import LabelCore, NumberCore, Row, Scale, only
+from omkl.online import Online
+from omkl.persist import Arrays, Json, demand, plain
+from omkl.validation import require
+
+ONE_SIGMA = 0.6827  # coverage of mean plus or minus one standard deviation of a Gaussian
+LEAST_PROBABILITY = 1e-300  # whose logarithm is still finite
+FAR = 2**62
+ALL_LEVELS = np.arange(len(LEVELS))
+TRACKING = np.exp(GAIN * (np.array([[False], [True]]) - (1 - LEVELS)))
+
+
+def half_width(reach: Matrix, coverage: float) -> Vector:
+    """Predicted deviations to either side that hold `coverage` of the targets, between the levels tracked."""
+    require(0 < coverage < 1, "coverage", "a number between 0 and 1", coverage)
+    place = np.interp(coverage, LEVELS, np.arange(len(LEVELS)))
+    low = min(int(place), len(LEVELS) - 2)
+    log_low, log_high = np.log(reach[..., low]), np.log(reach[..., low + 1])
+    out: Vector = np.exp(log_low + (place - low) * (log_high - log_low))
+    return out
+
+
+class DistributionRegressionCore(NumberCore):
+    intervals = True
+
+    def __init__(
+        self,
+        learner: str,
+        settings: Any,
+        seed: int,
+        names: Sequence[Hashable],
+        scale: Scale = "none",
+        classes: Sequence[Hashable] | None = None,
+    ) -> None:
+        super().__init__(learner, settings, seed, names, "none")
+
+    def predict(self, X: Matrix) -> Vector:
+        with self._lock:
+            return self.online.predict_rows_unchecked(X)[:, 0].copy()
+
+    def predict_std(self, X: Matrix) -> Matrix:
+        """(rows, 2): mean, and half width of the interval that holds 68 % of the targets."""
+        with self._lock:
+            out = self.online.predict_rows_unchecked(X)
+            out[:, 1] *= half_width(self.online.state.reach, ONE_SIGMA)
+            return out
+
+    def predict_interval(self, X: Matrix, coverage: float) -> Matrix:
+        with self._lock:
+            out = self.online.predict_rows_unchecked(X)
+            return ends(out, half_width(self.online.state.reach, coverage))
+
+    def learn_rows(self, X: Matrix, y: Vector, weight: Vector | None = None) -> Vector:
+        with self._lock:
+            return self.online.run_unchecked(X, y, weight)[:, 0].copy()
+
+    def learn_rows_interval(self, X: Matrix, y: Vector, coverage: float) -> Matrix:
+        half_width(self.online.state.reach, coverage)  # refuses before anything is learned
+        with self._lock:
+            out, reach = np.empty((len(X), 2)), np.empty((len(X), len(LEVELS)))
+            start = 0
+            while start < len(X):
+                tracked, rows = self._foresight()
+                stop = min(start + rows, len(X))
+                reach[start] = self.online.state.reach
+                out[start:stop] = self.online.run_unchecked(X[start:stop], y[start:stop])
+                for k in range(start, stop - 1):
+                    mean, deviation = out[k]
+                    moves = TRACKING[(abs(y[k] - mean) > reach[k] * deviation).astype(np.intp), ALL_LEVELS]
+                    reach[k + 1] = reach[k] * moves if tracked else reach[k]
+                start = stop
+        return np.column_stack((out[:, 0], ends(out, half_width(reach, coverage))))
+
+    def _foresight(self) -> tuple[bool, int]:
+        s = self.online.state
+        if not s.unit[s.incumbent]:
+            return False, 1
+        trial: int = self.online.problem.trial
+        return True, trial - max(0, int(s.age[1 - s.incumbent])) if trial else FAR
+
+    def predict_row(self, x: Row) -> float:
+        with self._lock:
+            return float(self.online.predict_unchecked(self.row(x, learn=False))[0])
+
+    def predict_std_row(self, x: Row) -> tuple[float, float]:
+        with self._lock:
+            mean, deviation = self.predict_std(self.row(x, learn=False)[None])[0]
+            return float(mean), float(deviation)
+
+    def learn_row(self, x: Row, y: float, weight: float) -> None:
+        with self._lock:
+            self.online.learn_unchecked(self.row(x, learn=True), y, weight)
+
+    def encode_own(self, arrays: Arrays) -> dict[str, Json]:
+        return {}
+
+    def decode_own(self, body: Json, arrays: Arrays, learners: list[Online]) -> None:
+        self.online = only(learners)
+
+
+class DistributionClassificationCore(LabelCore):
+    """An output for each label, added when a label comes that was not announced. Its scores are probabilities."""
+
+    unknown = 0.0
+
+    def __init__(
+        self,
+        learner: str,
+        settings: Any,
+        seed: int,
+        names: Sequence[Hashable],
+        scale: Scale = "none",
+        classes: Sequence[Hashable] | None = None,
+    ) -> None:
+        labels = list(classes or ())
+        super().__init__(learner, settings.with_outputs(max(len(labels), 1)), seed, names, "none")
+        self._labels: list[Hashable] = labels
+
+    def fresh_copy(self, rng: np.random.Generator) -> Self:
+        other = super().fresh_copy(rng)
+        other._labels = list(self._labels)  # those announced
+        return other
+
+    @property
+    def labels(self) -> list[Hashable]:
+        return self._labels
+
+    def _add_label(self, label: Hashable) -> None:
+        self._labels.append(label)
+        if len(self._labels) > 1:
+            self.settings = self.settings.with_outputs(len(self._labels))
+            self.online.change_problem(self.online.problem._replace(K=len(self._labels)))
+
+    def scores(self, X: Matrix) -> Matrix:
+        with self._lock:
+            return normalised_rows(self.online.predict_rows_unchecked(X)[:, : len(self._labels)])
+
+    def to_probabilities(self, scores: Matrix) -> Matrix:
+        return scores
+
+    def to_decision(self, scores: Matrix) -> Matrix:
+        log_p = np.log(np.maximum(scores, LEAST_PROBABILITY))
+        return log_p[:, 1] - log_p[:, 0] if scores.shape[1] == 2 else log_p
+
+    def learn_rows(self, X: Matrix, y: Sequence[Hashable], weight: Vector | None = None) -> Matrix:
+        with self._lock:
+            parts = []
+            for start, stop, new_label in split_at_new_labels(self._labels, y):
+                before = self.scores(X[start : start + 1])
+                if new_label:
+                    self._add_label(y[start])
+                index = {label: float(k) for k, label in enumerate(self._labels)}
+                w = None if weight is None else weight[start:stop]
+                targets = np.array([index[label] for label in y[start:stop]])
+                part = self.online.run_unchecked(X[start:stop], targets, w)
+                if new_label:  # the row that brings a label is predicted before the label is known
+                    part[0], part[0, : before.shape[1]] = 0, before
+                parts.append(part)
+            return normalised_rows(stacked(parts, len(self._labels), 0.0))
+
+    def probabilities_row(self, x: Row) -> list[float]:
+        with self._lock:
+            p = self.online.predict_unchecked(self.row(x, learn=False))[None, : len(self._labels)]
+            return [float(probability) for probability in normalised_rows(p)[0]]
+
+    def learn_row(self, x: Row, y: Hashable, weight: float) -> None:
+        with self._lock:
+            row = self.row(x, learn=True)
+            if y not in self._labels:
+                self._add_label(y)
+            self.online.learn_unchecked(row, float(self._labels.index(y)), weight)
+
+    def encode_own(self, arrays: Arrays) -> dict[str, Json]:
+        return {"labels": [plain(label) for label in self._labels]}
+
+    def decode_own(self, body: Json, arrays: Arrays, learners: list[Online]) -> None:
+        self.online = only(learners)
+        self._labels = list(body["labels"])
+        demand(max(len(self._labels), 1) == self.online.shape.outputs, "labels and outputs differ")
+
+
+def normalised_rows(p: Matrix) -> Matrix:
+    """Probabilities that sum to 1 to the last digit, where there are any."""
+    total = p.sum(axis=1, keepdims=True)
+    out: Matrix = np.divide(p, total, out=np.zeros_like(p), where=total > 0)
+    return out
+
+
+def ends(out: Matrix, width: Vector) -> Matrix:
+    """Lower and upper end of intervals of `width` deviations to either side."""
+    return np.column_stack((out[:, 0] - width * out[:, 1], out[:, 0] + width * out[:, 1]))

@@ -1,0 +1,85 @@
+"""Regression with algorithms that predict one number: inputs and target are standardised as they come."""
+
+from collections.abc import Hashable, Sequence
+from typing import Any, Self
+
+import numpy as np
+
+from omkl.arrays import Matrix, Vector
+from omkl.errors import DivergenceError
+from omkl.estimators.core import NumberCore, Row, Scale, only, restored
+from omkl.online import Online
+from omkl.persist import Arrays, Json
+from omkl.scaling import TargetScaler
+
+
+class RegressionCore(NumberCore):
+    def __init__(
+        self,
+        learner: str,
+        settings: Any,
+        seed: int,
+        names: Sequence[Hashable],
+        scale: Scale,
+        classes: Sequence[Hashable] | None = None,
+    ) -> None:
+        super().__init__(learner, settings, seed, names, scale)
+        self.target = TargetScaler() if scale == "online" else None
+
+    def fresh_copy(self, rng: np.random.Generator) -> Self:
+        other = super().fresh_copy(rng)
+        other.target = None if self.target is None else TargetScaler()
+        return other
+
+    def predict(self, X: Matrix) -> Vector:
+        with self._lock:
+            f = self.online.predict_rows_unchecked(self.scaled(X))
+            return f if self.target is None else self.target.back(f)
+
+    def learn_rows(self, X: Matrix, y: Vector, weight: Vector | None = None) -> Vector:
+        """The prediction of each row before it was learned; all rows are learned, or none."""
+        with self._lock:
+            if self.inputs is None or self.target is None:
+                return self._learn(X, y, weight)
+            before = self.inputs.stats.copy(), self.target.stats.copy()
+            Xs = self.inputs.learn(X)
+            ys, shift, scale = self.target.learn(y)
+            try:
+                return shift + scale * self._learn(Xs, ys, weight)
+            except DivergenceError:
+                self.inputs.restore(before[0])
+                self.target.restore(before[1])
+                raise
+
+    def _learn(self, X: Matrix, y: Vector, weight: Vector | None) -> Vector:
+        before = self.online.checkpoint() if len(X) > 1 else None
+        try:
+            return self.online.run_unchecked(X, y, weight)
+        except DivergenceError:
+            if before is not None:
+                self.online.restore(before)
+            raise
+
+    def predict_row(self, x: Row) -> float:
+        with self._lock:
+            f: float = self.online.predict_unchecked(self.row(x, learn=False))
+            return f if self.target is None else self.target.back_one(f)
+
+    def learn_row(self, x: Row, y: float, weight: float) -> None:
+        with self._lock:
+            row = self.row(x, learn=True)
+            if self.inputs is None or self.target is None:
+                self.online.learn_unchecked(row, y, weight)
+                return
+            self.online.learn_unchecked(row, self.target.try_one(y), weight)
+            self.target.keep()
+            self.inputs.keep()
+
+    def encode_own(self, arrays: Arrays) -> dict[str, Json]:
+        if self.target is not None:
+            arrays["target"] = self.target.stats
+        return {}
+
+    def decode_own(self, body: Json, arrays: Arrays, learners: list[Online]) -> None:
+        self.online = only(learners)
+        self.target = None if self.inputs is None else restored(TargetScaler(), arrays["target"])

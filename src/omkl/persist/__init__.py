@@ -1,0 +1,34 @@
+"""Model files: a container format that executes nothing, and a registry of codecs.
+
+`omkl.save` and `omkl.load` are built on it; modules with something to save call `register`.
+"""
+
+from omkl.persist.atomic import write_atomically
+from omkl.persist.container import Arrays, Json, demand
+from omkl.persist.online import decode_problem, decode_progress, encode_progress
+from omkl.persist.registry import (
+    Codec,
+    decode_part,
+    encode_part,
+    from_bytes,
+    is_registered,
+    load,
+    register,
+    save,
+    to_bytes,
+)
+from omkl.persist.values import (
+    decode_kernels,
+    decode_tuple,
+    encode_kernels,
+    encode_tuple,
+    plain,
+    register_kernel,
+    require_finite,
+)
+
+__all__ = [
+    "Arrays", "Codec", "Json", "decode_kernels", "decode_part", "decode_problem", "decode_progress", "decode_tuple", "demand", "encode_kernels",
+    "encode_part", "encode_progress", "encode_tuple", "from_bytes", "is_registered", "load", "plain", "register", "register_kernel",
+    "require_finite", "save", "to_bytes", "write_atomically",
+]  # fmt: skip

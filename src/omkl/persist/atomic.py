@@ -1,0 +1,30 @@
+"""Files that are written whole or not at all."""
+
+import os
+import secrets
+from pathlib import Path
+
+
+def write_atomically(path: str | os.PathLike[str], *pieces: bytes | memoryview) -> None:
+    """Write a temporary file beside `path`, flush it to the disk, then rename it; pipes and devices are written to."""
+    path = Path(path).resolve()
+    if path.exists() and not path.is_file():
+        with path.open("wb") as file:
+            file.writelines(pieces)
+        return
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
+    try:
+        with temporary.open("xb") as file:
+            file.writelines(pieces)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+    if hasattr(os, "O_DIRECTORY"):  # not on Windows
+        folder = os.open(path.parent, os.O_DIRECTORY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)

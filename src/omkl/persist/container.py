@@ -1,0 +1,95 @@
+"""The container format: a JSON header and arrays in one file, nothing that executes.
+
+Layout, all numbers little-endian:
+
+    8 bytes    magic
+    4          format version
+    8          length of the header
+    ...        header, JSON: kind, body, and name, type and shape of every array
+    ...        the arrays, one after the other
+    32         BLAKE2b of everything before
+
+A file does not say when or where it was written. Reading trusts nothing: a file that is truncated, changed, foreign,
+newer or inconsistent is a ModelFileError, and reading takes no more memory than the file itself has.
+
+Version 2 stores the state of GraphMKL as two named sets of experts; version 1 is still read.
+"""
+
+import hashlib
+import json
+import math
+import struct
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from omkl.errors import ModelFileError
+
+MAGIC = b"OMKL\r\n\x1a\n"
+VERSION = 2
+DIGEST = 32
+FRONT = struct.Struct("<8sIQ")
+TYPES = {"float": np.dtype("<f8"), "int": np.dtype("<i8"), "bool": np.dtype("|b1")}
+Json = Any  # what json.loads returns, not yet checked
+Arrays = dict[str, NDArray[Any]]
+
+
+class Content(NamedTuple):
+    """What a file holds."""
+
+    kind: str  # which codec wrote it
+    body: Json
+    arrays: Arrays
+
+
+def demand(holds: bool, complaint: str) -> None:
+    """Raise ModelFileError unless `holds`."""
+    if not holds:
+        raise ModelFileError(complaint)
+
+
+def pack(content: Content) -> list[bytes | memoryview]:
+    """A file in its pieces: a fleet's arrays are too large to be copied together."""
+    listing: list[list[Any]] = []
+    chunks: list[memoryview] = []
+    for name, array in content.arrays.items():
+        word = next(word for word, dtype in TYPES.items() if dtype.kind == array.dtype.kind)
+        listing.append([name, word, list(array.shape)])
+        chunks.append(np.ascontiguousarray(array, dtype=TYPES[word]).ravel().view(np.uint8).data)
+    header = {"kind": content.kind, "body": content.body, "arrays": listing}
+    text = json.dumps(header, separators=(",", ":"), allow_nan=False).encode()
+    pieces: list[bytes | memoryview] = [FRONT.pack(MAGIC, VERSION, len(text)), text, *chunks]
+    digest = hashlib.blake2b(digest_size=DIGEST)
+    for piece in pieces:
+        digest.update(piece)
+    return [*pieces, digest.digest()]
+
+
+def unpack(data: bytes) -> Content:
+    if len(data) < FRONT.size or not data.startswith(MAGIC):
+        raise ModelFileError(f"not an omkl model file, or cut off within its first {FRONT.size} bytes")
+    _, version, length = FRONT.unpack_from(data)
+    if version > VERSION:
+        raise ModelFileError(
+            f"format version {version} is newer than {VERSION}, the newest this omkl reads; upgrade omkl"
+        )
+    content, digest = memoryview(data)[:-DIGEST], data[-DIGEST:]
+    if hashlib.blake2b(content, digest_size=DIGEST).digest() != digest:
+        raise ModelFileError("truncated or corrupted, its checksum does not match")
+    header = json.loads(bytes(content[FRONT.size : FRONT.size + length]))
+    return Content(header["kind"], header["body"], _arrays(header["arrays"], content[FRONT.size + length :]))
+
+
+def _arrays(listing: Json, content: memoryview) -> Arrays:
+    arrays: Arrays = {}
+    start = 0
+    for name, word, shape in listing:
+        dtype = TYPES[word]
+        demand(all(isinstance(n, int) and n >= 0 for n in shape), f"array {name} has an impossible shape")
+        size = math.prod(shape) * dtype.itemsize
+        demand(size <= len(content) - start, f"array {name} is longer than the file")
+        arrays[name] = np.frombuffer(content[start : start + size], dtype=dtype).reshape(shape).copy()
+        start += size
+    demand(start == len(content), "arrays and file differ in length")
+    return arrays

@@ -1,0 +1,94 @@
+"""Codecs: every module that has something to save registers how it becomes a body and arrays, and comes back."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from omkl.errors import ModelFileError
+from omkl.persist.atomic import write_atomically
+from omkl.persist.container import Arrays, Content, Json, pack, unpack
+
+
+class Codec(NamedTuple):
+    """How models of some classes become (JSON body, arrays) and come back."""
+
+    classes: tuple[type, ...]
+    encode: Callable[[Any, bool], tuple[Json, Arrays]]  # (model, compact) -> (body, arrays)
+    decode: Callable[[Json, Arrays], Any]
+
+
+_CODECS: dict[str, Codec] = {}
+
+
+def register(kind: str, codec: Codec) -> None:
+    """Make a kind of model known; files name their kind in the header."""
+    _CODECS[kind] = codec
+
+
+def is_registered(kind: str) -> bool:
+    return kind in _CODECS
+
+
+def _codec_for(model: object) -> tuple[str, Codec]:
+    for kind, codec in _CODECS.items():
+        if isinstance(model, codec.classes):
+            return kind, codec
+    raise TypeError(f"only omkl's estimators, fleets and Online can be saved, got {type(model).__name__}")
+
+
+def encode(model: object, compact: bool = False) -> Content:
+    kind, codec = _codec_for(model)
+    return Content(kind, *codec.encode(model, compact))
+
+
+def decode(content: Content) -> Any:
+    if content.kind not in _CODECS:
+        raise ModelFileError(f"no model of kind {content.kind!r} is known")
+    return _CODECS[content.kind].decode(content.body, content.arrays)
+
+
+# Whole files
+
+
+def to_bytes(model: object, compact: bool = True) -> bytes:
+    return b"".join(pack(encode(model, compact)))
+
+
+def from_bytes(data: bytes, where: str = "these bytes", prepare: Callable[[str], None] = lambda kind: None) -> Any:
+    """The model in `data`; `prepare` is called with its kind, to import the module that registers the codec."""
+    try:
+        content = unpack(data)
+        prepare(content.kind)
+        return decode(content)
+    except ImportError:
+        raise
+    except ModelFileError as error:
+        raise ModelFileError(f"{where}: {error}") from None
+    except ValueError as error:  # an invariant of a Problem or State
+        raise ModelFileError(f"{where}: {error}") from error
+    except Exception as error:  # whatever an untrue header leads to
+        raise ModelFileError(f"{where}: inconsistent content ({type(error).__name__}: {error})") from error
+
+
+def save(model: object, path: str | os.PathLike[str]) -> None:
+    write_atomically(path, *pack(encode(model)))
+
+
+def load(path: str | os.PathLike[str], prepare: Callable[[str], None] = lambda kind: None) -> Any:
+    return from_bytes(Path(path).read_bytes(), str(path), prepare)
+
+
+# A model within the file of another
+
+
+def encode_part(model: object, arrays: Arrays, prefix: str) -> Json:
+    """The model's body, its arrays added to `arrays` under `prefix`."""
+    content = encode(model)
+    arrays |= {prefix + name: array for name, array in content.arrays.items()}
+    return {"kind": content.kind, "body": content.body}
+
+
+def decode_part(part: Json, arrays: Arrays, prefix: str) -> Any:
+    own = {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
+    return decode(Content(part["kind"], part["body"], own))

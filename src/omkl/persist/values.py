@@ -1,0 +1,138 @@
+"""Values in model files: labels and keys, kernels, and NamedTuples by their type annotations."""
+
+from collections.abc import Iterable
+from dataclasses import fields
+from typing import Annotated, Any, TypeVar, get_args, get_origin, get_type_hints
+
+import numpy as np
+from numpy.typing import NDArray
+
+from omkl.arrays import padded_copy
+from omkl.kernels import Cauchy, Gaussian, Kernel, Laplacian, Matern
+from omkl.persist.container import Arrays, Json, demand
+
+T = TypeVar("T")
+_KERNELS: dict[str, type[Kernel]] = {c.__name__: c for c in (Gaussian, Laplacian, Matern, Cauchy)}
+
+
+def plain(value: Any) -> Json:
+    """A label, key or name as JSON that remembers its type."""
+    value = value.item() if isinstance(value, np.generic) else value
+    if value is None or type(value) in (bool, int, float, str):
+        return value
+    raise ValueError(f"labels, keys and names must be numbers, strings or booleans to be saved, got {value!r}")
+
+
+# Kernels
+
+
+def register_kernel(kernel: type[Kernel]) -> type[Kernel]:
+    """Make a user's own kernel known to `load`; to be called before loading, or used as a decorator."""
+    _KERNELS[kernel.__name__] = kernel
+    return kernel
+
+
+def encode_kernels(kernels: Iterable[Kernel]) -> list[Json]:
+    return [[type(k).__name__, {f.name: getattr(k, f.name) for f in fields(k)}] for k in kernels]
+
+
+def decode_kernels(listing: Json) -> list[Kernel]:
+    for name, _ in listing:
+        demand(
+            name in _KERNELS,
+            f"kernel {name!r} is not known; if it is your own, call omkl.persist.register_kernel on it before loading",
+        )
+    return [_KERNELS[name](**values) for name, values in listing]
+
+
+# NamedTuples: arrays by dotted names, everything else in the body
+
+
+def encode_tuple(value: Any, arrays: Arrays, prefix: str = "") -> dict[str, Json]:
+    """The body of a Problem or State; its arrays are added to `arrays` under `prefix`."""
+    body: dict[str, Json] = {}
+    _encode_fields(value, arrays, prefix, "", body)
+    return body
+
+
+def _encode_fields(value: Any, arrays: Arrays, prefix: str, path: str, body: dict[str, Json]) -> None:
+    for name, part in zip(_names(value), value, strict=True):
+        where = f"{path}{name}"
+        if isinstance(part, np.ndarray):
+            arrays[prefix + where] = part
+        elif isinstance(part, tuple) and _has_array(part):
+            _encode_fields(part, arrays, prefix, f"{where}.", body)
+        elif isinstance(part, tuple) and part and isinstance(part[0], Kernel):
+            body[where] = encode_kernels(part)
+        else:
+            body[where] = list(part) if isinstance(part, tuple) else part
+
+
+def decode_tuple(kind: type[T], body: Json, arrays: Arrays, prefix: str = "", path: str = "", pad: bool = False) -> T:
+    """The NamedTuple that `encode_tuple` was given; `pad` lays its matrices out for the engine.
+
+    Arrays have the types that the annotations say, and are finite unless annotated as `Gappy`.
+    """
+    parts: dict[str, Any] = {}
+    for name, hint in get_type_hints(kind, include_extras=True).items():
+        parts[name] = _decode_field(hint, f"{path}{name}", body, arrays, prefix, pad)
+    return kind(**parts)
+
+
+def _decode_field(hint: Any, where: str, body: Json, arrays: Arrays, prefix: str, pad: bool) -> Any:
+    if (array_type := _array_type(hint)) is not None:
+        return _checked(arrays, prefix + where, array_type, gappy=get_origin(hint) is Annotated, pad=pad)
+    arguments = get_args(hint)
+    if get_origin(hint) is tuple and issubclass(arguments[0], Kernel):
+        return tuple(decode_kernels(body[where]))
+    if get_origin(hint) is tuple and _holds_arrays(arguments[0]):
+        return tuple(decode_tuple(part, body, arrays, prefix, f"{where}.{k}.", pad) for k, part in enumerate(arguments))
+    if get_origin(hint) is tuple:
+        return tuple(body[where])
+    if _holds_arrays(hint):
+        return decode_tuple(hint, body, arrays, prefix, f"{where}.", pad)
+    if _is_named_tuple(hint):
+        return hint(*body[where])
+    demand(where in body, f"{where} is missing")
+    return body[where]
+
+
+def _checked(arrays: Arrays, name: str, dtype: np.dtype[Any], gappy: bool, pad: bool) -> NDArray[Any]:
+    demand(name in arrays, f"array {name} is missing")
+    array = arrays[name]
+    demand(array.dtype == dtype, f"array {name} must hold {dtype}, got {array.dtype}")
+    if array.dtype.kind == "f":
+        require_finite(array, name, gappy)
+    return padded_copy(array) if pad and array.dtype.kind == "f" and array.ndim > 1 else array
+
+
+def require_finite(array: NDArray[Any], name: str, gappy: bool = False) -> None:
+    """Refuse an array with an infinite value, or with NaN unless `gappy`."""
+    real = np.isfinite(array) | (np.isnan(array) & gappy)
+    demand(bool(real.all()), f"array {name} is not finite")
+
+
+def _names(value: Any) -> Iterable[Any]:
+    return value._fields if _is_named_tuple(type(value)) else range(len(value))
+
+
+def _is_named_tuple(kind: Any) -> bool:
+    return isinstance(kind, type) and issubclass(kind, tuple) and hasattr(kind, "_fields")
+
+
+def _has_array(value: tuple[Any, ...]) -> bool:
+    return any(isinstance(part, np.ndarray) or (isinstance(part, tuple) and _has_array(part)) for part in value)
+
+
+def _array_type(hint: Any) -> np.dtype[Any] | None:
+    """The element type of an annotation such as NDArray[np.float64], None for another one."""
+    if get_origin(hint) is Annotated:
+        hint = get_args(hint)[0]
+    return np.dtype(get_args(get_args(hint)[1])[0]) if get_origin(hint) is np.ndarray else None
+
+
+def _holds_arrays(hint: Any) -> bool:
+    if not _is_named_tuple(hint):
+        return False
+    hints = get_type_hints(hint, include_extras=True).values()
+    return any(_array_type(part) is not None or any(map(_holds_arrays, (part, *get_args(part)))) for part in hints)

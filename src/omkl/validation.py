@@ -1,0 +1,129 @@
+"""Checks of what users pass in: arguments, rows, targets and weights, with messages that say what to do."""
+
+import math
+import numbers
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from omkl.arrays import Matrix, Vector
+from omkl.engine import first_beyond, first_not_finite
+
+LARGEST_TARGET, LARGEST_WEIGHT = 1e100, 1e30  # whose squares and products are still finite
+UNCHANGED = "(no row of this chunk was learned)"
+
+
+# Arguments
+
+
+def is_number(value: object) -> bool:
+    """Whether `value` is a finite real number; booleans are not numbers here."""
+    return isinstance(value, numbers.Real) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def is_whole(value: object) -> bool:
+    """Whether `value` is a whole number; booleans are not numbers here."""
+    return isinstance(value, numbers.Integral) and not isinstance(value, bool)
+
+
+def require(holds: bool, name: str, wanted: str, got: object) -> None:
+    """Raise ValueError unless `holds`.
+
+    >>> require(False, "ridge", "a positive number", -1)
+    Traceback (most recent call last):
+    ValueError: ridge must be a positive number, got -1
+    """
+    if not holds:
+        raise ValueError(f"{name} must be {wanted}, got {got!r}")
+
+
+def require_whole(name: str, value: object, least: int = 1) -> None:
+    require(is_whole(value) and int(value) >= least, name, f"a whole number of at least {least}", value)  # type: ignore[call-overload]  # is_whole has looked
+
+
+# Rows
+
+
+def one_row(x: ArrayLike, d: int) -> Vector:
+    """One sample as an array of d finite numbers."""
+    x = np.asarray(x, dtype=np.float64, order="C")
+    if x.shape != (d,):
+        raise ValueError(
+            f"x must be one sample of {d} values, got an array of shape {x.shape}; "
+            "give many samples to run or predict_rows"
+        )
+    if (bad := first_not_finite(x)) >= 0:
+        raise ValueError(f"x[{bad}] must be a finite number, got {x[bad]}; impute or drop the sample")
+    return x
+
+
+def many_rows(X: ArrayLike, d: int) -> Matrix:
+    """Samples as a table of d finite columns."""
+    X = np.ascontiguousarray(X, dtype=np.float64)
+    if X.ndim != 2 or X.shape[1] != d:
+        raise ValueError(
+            f"X must be a table of samples with {d} columns, got an array of shape {X.shape}; "
+            "give one sample to predict or learn"
+        )
+    if (bad := first_not_finite(X)) >= 0:
+        row, column = divmod(bad, d)
+        raise ValueError(
+            f"X must be finite, got {X[row, column]} in row {row}, column {column}; impute or drop it {UNCHANGED}"
+        )
+    return X
+
+
+# Targets: numbers, signs (-1 or 1), or labels (0, ..., outputs - 1)
+
+
+def is_target(y: Any, kind: str, outputs: int) -> Any:
+    """Whether y, a number or an array of them, can be a target of this kind."""
+    if kind == "label":
+        return (y >= 0) & (y < outputs) & (y == np.floor(y))
+    return np.abs(y) == 1 if kind == "sign" else np.abs(y) <= LARGEST_TARGET
+
+
+def wrong_target(y: float, kind: str, outputs: int, where: str = "") -> ValueError:
+    if kind == "label":
+        return ValueError(f"y must be a whole number from 0 to {outputs - 1}, the label's index, got {y}{where}")
+    if kind == "sign":
+        return ValueError(f"y must be -1 or 1 for this loss, got {y}{where}; recode the labels")
+    return ValueError(
+        f"y must be a finite number, got {y}{where}; drop the sample, or scale y to at most {LARGEST_TARGET:g}"
+    )
+
+
+def many_targets(y: ArrayLike, rows: int, kind: str, outputs: int) -> Vector:
+    """One target for each row."""
+    y = np.ascontiguousarray(y, dtype=np.float64)
+    if y.shape != (rows,):
+        raise ValueError(f"y must have one value for each of the {rows} rows of X, got an array of shape {y.shape}")
+    if kind == "number":
+        bad = first_beyond(y, LARGEST_TARGET)
+    else:
+        right = np.asarray(is_target(y, kind, outputs))
+        bad = -1 if right.all() else int(np.argmin(right))
+    if bad >= 0:
+        raise wrong_target(y[bad], kind, outputs, f" in row {bad} {UNCHANGED}")
+    return y
+
+
+def one_weight(weight: float) -> None:
+    if not 0 <= weight <= LARGEST_WEIGHT:
+        raise ValueError(
+            f"weight must be a finite number of at least 0, got {weight}; the largest is {LARGEST_WEIGHT:g}"
+        )
+
+
+def many_weights(weight: ArrayLike, rows: int) -> Vector:
+    w = np.ascontiguousarray(weight, dtype=np.float64)
+    if w.shape != (rows,):
+        raise ValueError(f"weight must be {rows} finite numbers of at least 0, got an array of shape {w.shape}")
+    right = (w >= 0) & (w <= LARGEST_WEIGHT)
+    if not right.all():
+        bad = int(np.argmin(right))
+        raise ValueError(
+            f"weight must be finite, at most {LARGEST_WEIGHT:g} and at least 0, got {w[bad]} in row {bad} {UNCHANGED}"
+        )
+    return w
