@@ -15,7 +15,7 @@ print("TrumpApproval", metric)
 model = compose.Pipeline(preprocessing.StandardScaler(), SFGMKLClassifier(seed=0, scale="none"))
 print("Phishing", evaluate.progressive_val_score(datasets.Phishing(), model, metrics.ROCAUC()))
 
-# Features may appear and disappear: the model grows by a new one and fills a missing one with its running mean.
+# Features may appear and disappear: the model grows by new ones, and missing values are replaced by the mean.
 model = SFGMKLRegressor(seed=0)
 for hour in range(200):
     x = {"outside": 10 + hour % 24}
