@@ -40,7 +40,7 @@ except ValueError as error:
 
 # fleet[key] is an ordinary estimator.
 model = fleet["sensor 17"]
-print(f"sensor 17 has learned {model.n_samples_seen_} readings; its prediction for six o'clock without wind is", end=" ")
+print(f"sensor 17 has learned {model.n_samples_seen_} readings; at six o'clock without wind it predicts", end=" ")
 print(model.predict(pl.DataFrame({"hour": [6.0], "wind": [0.0]})).round(1)[0])
 
 # Save and load: the whole fleet is one file.

@@ -39,7 +39,7 @@ with tempfile.TemporaryDirectory() as name:
             lines.append({"meter": f"meter {meter}", "second": second, "hour": hour, "wind": wind, "load": load})
         lines[7]["wind"] = "broken"
         (folder / "readings" / f"{part}.json").write_text("\n".join(map(json.dumps, lines)))
-        os.utime(folder / "readings" / f"{part}.json", (part, part))  # Spark reads files in the order of their time stamps
+        os.utime(folder / "readings" / f"{part}.json", (part, part))  # Spark reads files in order of time
 
     schema = "meter STRING, second BIGINT, hour DOUBLE, wind DOUBLE, load DOUBLE"
     readings = spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).json(str(folder / "readings"))
