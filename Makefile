@@ -50,7 +50,7 @@ smoke: $(INSTALLED)
 	$(PYTHON) -m venv build/smoke/venv
 	build/smoke/venv/bin/python $(PIP) install --constraint constraints.txt build/smoke/*.whl
 	cd build/smoke && venv/bin/omkl --version && venv/bin/omkl --help >/dev/null && venv/bin/omkl demo --quick --out demo
-	cd build/smoke && for door in scikit_learn river; do venv/bin/python ../../examples/$${door}_door.py || exit 1; done
+	cd build/smoke && for api in scikit_learn river; do venv/bin/python ../../examples/$${api}_api.py || exit 1; done
 
 soak: $(INSTALLED) ## the tests that take very long
 	$(BIN)/pytest -m soak $(SOME)

@@ -1,4 +1,4 @@
-"""Doctests in docstrings are examples, with or without a heading that says so."""
+"""An extension of griffe that recognises doctests in docstrings as examples."""
 
 import re
 from typing import Any
@@ -7,7 +7,7 @@ import griffe
 
 
 class Doctests(griffe.Extension):
-    """Puts the heading that griffe looks for before the first doctest of a docstring."""
+    """Insert the heading "Examples", which griffe looks for, before the first doctest of a docstring."""
 
     def on_object(self, *, obj: griffe.Object, **_: Any) -> None:
         if obj.docstring is not None and "Examples\n---" not in obj.docstring.value:

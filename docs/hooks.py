@@ -1,8 +1,8 @@
-"""What the site does beyond mkdocs.
+"""Hooks of the documentation site, which mkdocs calls while it builds the pages.
 
-Formulas become MathML, which browsers draw without a script or the network. Links into the source
-tree lead to copies of the sources in the site, with numbered lines. Pages of the repository's root
-are brought in, and the help of the command line becomes a page.
+Formulas are converted to MathML, which browsers render without scripts or network. The site contains copies of
+the source files with line numbers, and links to source files are redirected to them. The Markdown files in the
+repository's root and the help texts of the command line are added as pages.
 """
 
 import html
@@ -21,7 +21,13 @@ from typer.main import get_command
 from omkl.cli import app
 
 ROOT = Path(__file__).parents[1]
-SOURCES = ("src/omkl/**/*.py", "src/omkl/engine/*.hpp", "src/omkl/engine/*.cpp", "examples/**/*.py")
+SOURCES = (
+    "src/omkl/**/*.py",
+    "src/omkl/engine/**/*.hpp",
+    "src/omkl/engine/**/*.cpp",
+    "lab/omkl_lab/**/*.py",
+    "examples/**/*.py",
+)
 FROM_ROOT = ("changelog", "contributing", "security")
 STYLE = """<style>body{margin:1em;font-size:14px}.highlight{background:none}
 @media(prefers-color-scheme:dark){html{filter:invert(1) hue-rotate(180deg);background:#fff}}
@@ -29,7 +35,7 @@ a{color:inherit;text-decoration:none}</style>"""
 
 
 def on_files(files: Files, config: Any, **_: Any) -> Files:
-    """Every source file as a page of its own, the pages of the root, and the command line's help."""
+    """Add the pages of the repository's root, the help of the command line, and a page for each source file."""
     for name in FROM_ROOT:
         page = (ROOT / f"{name.upper()}.md").read_text(encoding="utf-8")
         files.append(File.generated(config, f"{name}.md", content=page.replace("](docs/", "](")))
@@ -48,51 +54,54 @@ def on_files(files: Files, config: Any, **_: Any) -> Files:
 
 
 def command_line() -> str:
-    """What every command says with --help."""
+    """The page with the help text of every command."""
     parts = [
-        "# The command line\n\nWhat `omkl COMMAND --help` says, written from it when this site was built.",
-        *(f"## {name}\n\n```\n{text}\n```" for name, text in helps(get_command(app), "omkl", None)),
+        "# Command-line options\n\nThe output of `omkl COMMAND --help` for every command.",
+        *(f"## {name}\n\n```\n{text}\n```" for name, text in help_texts(get_command(app), "omkl", None)),
     ]
     return "\n\n".join(parts) + "\n"
 
 
-def helps(command: Any, name: str, parent: Any) -> Iterator[tuple[str, str]]:
-    """Name and help of a command and of all below it."""
+def help_texts(command: Any, name: str, parent: Any) -> Iterator[tuple[str, str]]:
+    """Name and help text of a command and of all its subcommands."""
     context = command.make_context(name, [], parent, resilient_parsing=True, max_content_width=82, terminal_width=82)
     yield context.command_path, command.get_help(context)
-    for below in getattr(command, "commands", {}).values():
-        yield from helps(below, below.name, context)
+    for subcommand in getattr(command, "commands", {}).values():
+        yield from help_texts(subcommand, subcommand.name, context)
 
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
-    """Links out of docs/ to a source file lead to its copy; a table may follow a marker at once."""
+    """Redirect links to source files, separate markers from tables, and give equations short anchors."""
     up = "../" * page.file.src_uri.count("/")
     markdown = re.sub(r"^(<!--.*-->)$", r"\n\1\n", markdown, flags=re.MULTILINE)
+    if page.file.src_uri == "equations.md":  # [(15)](equations.md#eq-15) stays valid when the title changes
+        markdown = re.sub(r"^(## \((\w+)\) .*)$", r"\1 { #eq-\2 }", markdown, flags=re.MULTILINE)
     return re.sub(
-        r"\]\((?:\.\./)+((?:src/omkl|examples)/[^)#\s]+\.(?:py|hpp|cpp))(#[^)]*)?\)",
+        r"\]\((?:\.\./)+((?:src/omkl|lab/omkl_lab|examples)/[^)#\s]+\.(?:py|hpp|cpp))(#[^)]*)?\)",
         lambda m: f"]({up}source/{m.group(1)}.html{m.group(2) or ''})",
         markdown,
     )
 
 
 def on_page_content(content: str, **_: Any) -> str:
-    """Formulas as arithmatex leaves them, \\( \\) and \\[ \\], to MathML; what is too wide for a phone can be moved."""
+    """Convert formulas, which arithmatex marks by \\( \\) and \\[ \\], to MathML, and make wide elements scroll."""
 
-    def drawn(found: re.Match[str]) -> str:
+    def to_mathml(found: re.Match[str]) -> str:
         latex = html.unescape(found.group("latex"))
         if found.group("tag") == "span":
             return latex2mathml.converter.convert(latex, display="inline")
-        return wide(latex2mathml.converter.convert(latex, display="block"))
+        return scrollable(latex2mathml.converter.convert(latex, display="block"))
 
     content = re.sub(
-        r'<(?P<tag>div|span) class="arithmatex">\\[(\[](?P<latex>.*?)\\[)\]]</(?P=tag)>', drawn, content, flags=re.S
+        r'<(?P<tag>div|span) class="arithmatex">\\[(\[](?P<latex>.*?)\\[)\]]</(?P=tag)>', to_mathml, content, flags=re.S
     )
     return re.sub(
         r'<img ([^>]*src="pictures/[^>]*)>',
-        lambda found: wide(f'<img style="min-width:640px" {found.group(1)}>'),
+        lambda found: scrollable(f'<img style="min-width:640px" {found.group(1)}>'),
         content,
     )
 
 
-def wide(block: str) -> str:
+def scrollable(block: str) -> str:
+    """Let an element that is wider than the page scroll horizontally."""
     return f'<span style="display:block; overflow:auto hidden; padding:.3em 0">{block}</span>'

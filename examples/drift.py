@@ -1,6 +1,6 @@
-"""A stream that changes in the middle, and four learners on it.
+"""Concept drift: four learners on a stream whose target function changes half-way.
 
-Run it: python examples/drift.py
+Usage: python examples/drift.py
 """
 
 import numpy as np
@@ -9,7 +9,7 @@ import omkl
 
 ROWS, CHANGE = 8000, 4000
 
-# Five inputs; the function that links them to the answer is replaced half-way. The noise is 0.05.
+# Five inputs; the function from inputs to target is replaced half-way. The noise has a standard deviation of 0.05.
 rng = np.random.default_rng(0)
 X = rng.uniform(-1, 1, (ROWS, 5))
 before = np.sin(3 * X[:, 0]) + X[:, 1] * X[:, 2]
@@ -23,13 +23,13 @@ learners = {
     "Raker, constant rate": omkl.RakerRegressor(random_state=0, horizon=ROWS, learning_rate=0.3),
 }
 
-# Each row is predicted before it is learned. Root mean squared errors in windows about the change:
+# Each row is predicted before it is learned. Root mean squared error in windows that start at these rows:
 starts = [CHANGE - 500, CHANGE, CHANGE + 250, CHANGE + 500, CHANGE + 1000, CHANGE + 3000]
 ends = [*starts[1:], ROWS]
-print(f"{'rows from the change on':24}" + "".join(f"{start - CHANGE:>8}" for start in starts))
+print(f"{'rows after the change':24}" + "".join(f"{start - CHANGE:>8}" for start in starts))
 for name, model in learners.items():
     errors = (model.predict_then_learn(X, y) - y) ** 2
     print(f"{name:24}" + "".join(f"{np.sqrt(errors[a:b].mean()):8.3f}" for a, b in zip(starts, ends, strict=True)))
 
-print("GraphMKL starts a second set of experts when its error doubles, and keeps the better one.")
-print("Raker's steps become shorter with time, so that it unlearns slowly; a constant rate follows sooner.")
+print("GraphMKL starts a second set of experts when its error doubles, and keeps the better of the two sets.")
+print("Raker's learning rate decreases with time, so that it adapts slowly; with a constant rate it adapts faster.")

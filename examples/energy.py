@@ -1,33 +1,31 @@
-"""A household's electricity, ten minutes ahead, with intervals: learned as it comes, some 144 readings at a time.
+"""Electricity consumption of a household, predicted ten minutes ahead with prediction intervals.
 
-Uses the data set `energy` (Candanedo and others, 2017) where it is at hand (`omkl data list` says), and
-otherwise a series that is made up to look like it.
+Without an argument the series is synthetic. The argument may be the file of the data set `energy` (Candanedo and
+others, 2017) that `omkl-lab data fetch energy` downloads.
 
-Run it: python examples/energy.py
+Usage: python examples/energy.py [energy.csv]
 """
 
 import gzip
+import sys
+from pathlib import Path
 
 import numpy as np
-from omkl_lab.data.sets import locate
 
 import omkl
 
 DAY = 144  # readings, one every ten minutes (the data set lacks those above 300 Wh, so its days are shorter)
 
 
-def measured() -> tuple[np.ndarray, np.ndarray] | None:
-    """Weather and rooms, and the appliances' consumption in Wh; None where the file is not at hand."""
-    path = locate("energy")
-    if path is None:
-        return None
+def read(path: Path) -> tuple[np.ndarray, np.ndarray]:
+    """Weather and indoor sensors, and the consumption of the appliances in Wh."""
     with (gzip.open if path.suffix == ".gz" else open)(path, "rt") as file:
         table = np.loadtxt(file, delimiter=",", skiprows=1)
-    return table[:, :-1], 10 + 290 * table[:, -1]
+    return table[:, :-1], 10 + 290 * table[:, -1]  # the file has the consumption scaled to [0, 1]
 
 
-def made_up(days: int = 60) -> tuple[np.ndarray, np.ndarray]:
-    """Hour, weekend, outside and inside temperature; consumption with mornings, evenings, and a boiler's on and off."""
+def synthetic(days: int = 60) -> tuple[np.ndarray, np.ndarray]:
+    """Hour, weekend, outdoor and indoor temperature; consumption with morning and evening peaks and a boiler."""
     rng = np.random.default_rng(0)
     t = np.arange(days * DAY)
     hour, weekend = t % DAY / 6, (t // DAY % 7 >= 5).astype(float)
@@ -35,7 +33,7 @@ def made_up(days: int = 60) -> tuple[np.ndarray, np.ndarray]:
     inside = 20 + 0.1 * outside + rng.normal(0, 0.2, len(t))
     morning, evening = np.exp(-((hour - 7 - 2 * weekend) ** 2) / 2), np.exp(-((hour - 19) ** 2) / 6)
     boiler, on = np.zeros(len(t)), False
-    for k in range(len(t)):  # it stays on or off for a while
+    for k in range(len(t)):  # the boiler tends to stay on, or off
         on = rng.random() < (0.85 if on else 0.02 + 0.1 * evening[k])
         boiler[k] = on
     heating = 6 * np.maximum(0, 12 - outside)
@@ -43,35 +41,33 @@ def made_up(days: int = 60) -> tuple[np.ndarray, np.ndarray]:
     return np.column_stack((hour, weekend, outside, inside)), load
 
 
-found = measured()
-print("the data set energy" if found else "the data set energy is not at hand; a series made up to look like it")
-X, y = found or made_up()
+X, y = read(Path(sys.argv[1])) if len(sys.argv) > 1 else synthetic()
 
-# What is known ten minutes before: the sensors then, and the last three readings of the meter.
-known = np.column_stack((X[2:-1], y[2:-1], y[1:-2], y[:-3]))
+# Features known ten minutes ahead: the sensors' values, and the last three readings of the meter.
+features = np.column_stack((X[2:-1], y[2:-1], y[1:-2], y[:-3]))
 target = y[3:]
 
-# Day by day the model says what it expects, sees what came, and learns it.
+# Prequential evaluation, one day per call.
 model = omkl.GraphMKLRegressor(random_state=0)
 days = [slice(start, start + DAY) for start in range(0, len(target), DAY)]
-out = np.vstack([model.predict_interval_then_learn(known[day], target[day], coverage=0.9) for day in days])
-said, low, high = out.T
+out = np.vstack([model.predict_interval_then_learn(features[day], target[day], coverage=0.9) for day in days])
+y_pred, low, high = out.T
 
 
 def rmse(predictions: np.ndarray) -> float:
-    """Over all but the first week."""
+    """Root mean squared error after the first week."""
     return float(np.sqrt(np.mean((predictions - target)[7 * DAY :] ** 2)))
 
 
 print(f"{len(target)} readings, {target.mean():.0f} Wh on average")
-print(f"error, as RMSE: {rmse(said):.1f} Wh; the last reading again {rmse(y[2:-1]):.1f}, "
-      f"the mean {rmse(np.full(len(target), target.mean())):.1f}")  # fmt: skip
+print(f"RMSE {rmse(y_pred):.1f} Wh; of the previous reading {rmse(y[2:-1]):.1f}, "
+      f"of the mean {rmse(np.full(len(target), target.mean())):.1f}")  # fmt: skip
 inside = (low < target) & (target < high)
-print(f"90 % intervals held {inside.mean():.1%} of the readings; in the worst of {len(days)} pieces "
-      f"{min(inside[day].mean() for day in days):.0%}")  # fmt: skip
+print(f"90 % intervals contained {inside.mean():.1%} of the readings, and at least "
+      f"{min(inside[day].mean() for day in days):.0%} of each of the {len(days)} chunks")  # fmt: skip
 
-# When is it least sure? Mean width of the intervals by how much was used just before, after the first week.
-width, last = (high - low)[7 * DAY :], y[2:-1][7 * DAY :]
-for share in np.array_split(np.argsort(last), 4):
-    w = width[share].mean()
-    print(f"  after {last[share].min():3.0f} to {last[share].max():3.0f} Wh: {w:4.0f} Wh wide {'#' * round(w / 4)}")
+# Mean width of the intervals after the first week, by quarters of the previous reading.
+width, previous = (high - low)[7 * DAY :], y[2:-1][7 * DAY :]
+for quarter in np.array_split(np.argsort(previous), 4):
+    w, least, most = width[quarter].mean(), previous[quarter].min(), previous[quarter].max()
+    print(f"  after {least:3.0f} to {most:3.0f} Wh: {w:4.0f} Wh wide {'#' * round(w / 4)}")

@@ -1,6 +1,6 @@
-"""Which kernels a learner comes to trust, for a wiggly function, a smooth one, and the sum of both.
+"""Kernel weights that a learner finds for a wiggly function, a smooth function, and their sum.
 
-Run it: python examples/kernel_choice.py [picture.png]
+Usage: python examples/kernel_choice.py [picture.png]
 """
 
 import sys
@@ -25,8 +25,7 @@ functions = {
     "both: sin(12 a) + 4 b": np.sin(12 * X[:, 0]) + 4 * X[:, 1],
 }
 
-# Raker hears every kernel in every round, so that its weights compare them all: 41 Gaussians, from
-# narrow to wide.
+# Raker evaluates every kernel in every round, so that the weights of all 41 Gaussians can be compared.
 figure, axes = plt.subplots(len(functions), 1, figsize=(8, 8), layout="constrained", sharex=True)
 for ax, (name, values) in zip(axes, functions.items(), strict=True):
     y = values + 0.1 * rng.normal(size=len(X))
@@ -35,11 +34,11 @@ for ax, (name, values) in zip(axes, functions.items(), strict=True):
     model.plot_weights(ax)
     ax.set(title=name)
     order = np.argsort(model.kernel_weights_)[::-1][:2]
-    trusted = ", ".join(
+    largest = ", ".join(
         f"{type(model.kernels_[i]).__name__} {model.kernels_[i].length_scale:.2f} ({model.kernel_weights_[i]:.0%})"
         for i in order
     )
-    print(f"{name:28} {trusted}; error {errors[-1000:].mean():.3f}, variance {y.var():.3f}")
+    print(f"{name:28} {largest}; MSE {errors[-1000:].mean():.3f}, variance {y.var():.3f}")
 
 figure.savefig(path)
-print(f"drawn in {path}")
+print(f"figure written to {path}")

@@ -1,6 +1,6 @@
-"""Made-up house sales as CSV, to try `omkl run` on: numbers and categories.
+"""Write synthetic house sales with numeric and categorical columns as CSV, as input for `omkl run`.
 
-Run it: python examples/prices.py > data.csv && omkl run data.csv --target price
+Usage: python examples/prices.py > data.csv && omkl run data.csv --target price
 """
 
 import csv
@@ -21,7 +21,7 @@ for _ in range(SALES):
     district = str(rng.choice(list(DISTRICTS)))
     garden = bool(rng.random() < 0.35)
 
-    # Small flats cost more per square metre; the very old and the very new are dear.
-    worth = 6 * area**0.8 * DISTRICTS[district] * (1 + ((built - 1957) / 110) ** 2) + 30 * garden
-    price = worth + rng.normal(0, 15)
+    # The price per square metre falls with the area; the oldest and the newest houses are the most expensive.
+    expected = 6 * area**0.8 * DISTRICTS[district] * (1 + ((built - 1957) / 110) ** 2) + 30 * garden
+    price = expected + rng.normal(0, 15)
     out.writerow([f"{area:.0f}", rooms, built, district, "yes" if garden else "no", f"{price:.1f}"])

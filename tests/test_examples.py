@@ -1,4 +1,4 @@
-"""The examples."""
+"""Every script in examples runs."""
 
 import subprocess
 import sys

@@ -1,8 +1,8 @@
-"""A model per meter on Spark Structured Streaming, then on this machine.
+"""One model per meter on Spark Structured Streaming; afterwards the models are loaded on this machine.
 
-Run it: pip install 'omkl[spark]', Java 17, python examples/spark/fleet_on_spark.py
+Requires Java 17 and pip install 'omkl[spark]'. Usage: python examples/spark/fleet_on_spark.py
 On a cluster: spark-submit --master spark://host:7077 fleet_on_spark.py, with the files and the checkpoint on storage
-that all workers see.
+that all workers can access.
 """
 
 import json
@@ -27,7 +27,7 @@ spark.sparkContext.setLogLevel("ERROR")
 with tempfile.TemporaryDirectory() as name:
     folder = Path(name)
 
-    # Readings arrive as files of JSON lines; one of them is poison.
+    # Readings arrive as files of JSON lines; one line of each file has an invalid value.
     rng = np.random.default_rng(0)
     (folder / "readings").mkdir()
     for part in range(3):
@@ -39,19 +39,19 @@ with tempfile.TemporaryDirectory() as name:
             lines.append({"meter": f"meter {meter}", "second": second, "hour": hour, "wind": wind, "load": load})
         lines[7]["wind"] = "broken"
         (folder / "readings" / f"{part}.json").write_text("\n".join(map(json.dumps, lines)))
-        os.utime(folder / "readings" / f"{part}.json", (part, part))  # Spark takes files by their time
+        os.utime(folder / "readings" / f"{part}.json", (part, part))  # Spark reads files in order of time
 
     schema = "meter STRING, second BIGINT, hour DOUBLE, wind DOUBLE, load DOUBLE"
     readings = spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).json(str(folder / "readings"))
 
-    # A prediction for every reading, made before it was learned. The checkpoint holds every meter's model: killed
-    # at any moment and started again, the query ends with the same models and the same files.
+    # Every reading is predicted before it is learned. The checkpoint holds the models of all meters: if the query
+    # is killed and started again, it ends with the same models and the same files.
     learner = omkl.SFGMKLRegressor()
     predictions = learn_stream(readings, learner, key="meter", order="second", target="load", seed=0)
     query = (
         predictions.writeStream.foreachBatch(Sink(folder / "out"))
         .option("checkpointLocation", str(folder / "checkpoint"))
-        .trigger(availableNow=True)  # leave this out and it runs on
+        .trigger(availableNow=True)  # without this line the query keeps running
         .start()
     )
     query.awaitTermination()
@@ -62,7 +62,7 @@ with tempfile.TemporaryDirectory() as name:
     ).orderBy("meter").show()
     spark.read.parquet(str(folder / "out" / "refused")).select("meter", "second", "reason").show(truncate=False)
 
-    # The models, taken home.
+    # Load the models from the checkpoint into a Fleet on this machine.
     fleet = to_fleet(stream_states(spark, folder / "checkpoint"), learner, features=["hour", "wind"], seed=0)
     print(fleet, fleet.predict_rows(["meter 0", "meter 3"], [[6.0, 5.0], [6.0, 5.0]]).round())
     spark.stop()

@@ -1,6 +1,6 @@
-"""GraphMKL beside river's own regressors, in river's own test: error and time, row by row.
+"""Compare GraphMKL with river's regressors by prequential evaluation: error and time per row.
 
-Run it: python examples/beside_river.py
+Usage: python examples/compare_with_river.py
 """
 
 import itertools
@@ -13,10 +13,10 @@ from omkl.river import GraphMKLRegressor
 
 STREAMS = {
     "TrumpApproval": lambda: datasets.TrumpApproval(),
-    "Friedman with a change": lambda: itertools.islice(synth.FriedmanDrift("gra", position=(800, 1600), seed=1), 2000),
+    "Friedman with drift": lambda: itertools.islice(synth.FriedmanDrift("gra", position=(800, 1600), seed=1), 2000),
 }
 
-# river's learners stand behind a scaler, as they should; GraphMKL scales for itself.
+# river's learners get standardised inputs, as its documentation recommends; GraphMKL standardises its inputs itself.
 LEARNERS = {
     "linear": lambda: preprocessing.StandardScaler() | linear_model.LinearRegression(),
     "nearest neighbours": lambda: (
@@ -35,4 +35,4 @@ for stream, rows in STREAMS.items():
         error = evaluate.progressive_val_score(rows(), make(), metrics.MAE()).get()
         print(f"  {name:24}{error:6.3f}   {1e6 * (time.perf_counter() - start) / count:8.0f}")
 
-print("Defaults everywhere, one seed each; docs/peers.md compares on twenty streams, and says where GraphMKL loses.")
+print("All learners with default parameters and one seed. docs/peers.md compares more learners on more streams.")
