@@ -84,7 +84,7 @@ class Online:
         if backend not in ("engine", "rounds"):
             raise ValueError(f"backend must be engine or rounds, got {backend!r}")
         self.learner = learner
-        self.backend: Backend = backend if engine.runs(learner, problem) else "rounds"
+        self.backend: Backend = backend if engine.supports(learner, engine.NATIVE[learner], problem) else "rounds"
         self._isa = isa
         self._lock = threading.Lock()
         self._install(problem, rng, checkpoint, compiled)
@@ -119,11 +119,10 @@ class Online:
             self._pcg.state = generator  # type: ignore[assignment]  # NumPy's own name for this dict is private
         self._compiled = compiled
         if self.backend == "engine":
-            self._compiled = compiled or engine.compile_problem(self.learner, problem, self._isa)
-            self._runner: engine.Runner | engine.GrowingRunner | PlainRunner = (
-                engine.GrowingRunner(self._compiled, state, problem.budget)
-                if self.learner == "omkr"
-                else engine.Runner(self._compiled, state, fresh=checkpoint is None)
+            native = engine.NATIVE[self.learner]
+            self._compiled = compiled or engine.compile_problem(self.learner, native, problem, self._isa)
+            self._runner: engine.Runner | engine.GrowingRunner | PlainRunner = engine.runner(
+                self._compiled, native, state, fresh=checkpoint is None, budget=self._budget
             )
         else:
             self._runner = PlainRunner(rounds, problem, state)
@@ -195,7 +194,7 @@ class Online:
         try:
             heard = self._runner.learn(x, y, weight)
             if heard == engine.NO_UNIFORMS:
-                self._runner.feed(self._rng.random(AHEAD * self._draws))
+                self._runner.supply(self._rng.random(AHEAD * self._draws))
                 heard = self._runner.learn(x, y, weight)
             if heard == engine.REFUSED:
                 self._sample(x)  # says why
@@ -327,7 +326,7 @@ class Online:
             right = np.asarray(self._right(y))
             bad = -1 if right.all() else int(np.argmin(right))
         else:
-            bad = engine.first_beyond(y, LARGEST_TARGET)
+            bad = engine.first_above(y, LARGEST_TARGET)
         if bad >= 0:
             raise ValueError(self._about_target(y[bad], f" in row {bad}") + " (no row of this chunk was learned)")
         return y
@@ -361,9 +360,9 @@ class Online:
 
     def _give_back_ahead(self) -> None:
         """Turn the Generator back to where the rounds are: single rows draw their uniforms ahead, in blocks."""
-        if self._runner.left:
-            self._pcg.advance(-self._runner.left)
-            self._runner.feed(np.empty(0))
+        if self._runner.unused:
+            self._pcg.advance(-self._runner.unused)
+            self._runner.supply(np.empty(0))
 
     def _diverged(self, x: Vector, row: int) -> DivergenceError:
         stabiliser = self.problem.descent.stabiliser if hasattr(self.problem, "descent") else None
@@ -396,7 +395,7 @@ class PlainRunner:
     def __init__(self, rounds: Any, problem: Any, state: Any) -> None:
         self._rounds, self._problem, self.state = rounds, problem, state
         self._draws: int = rounds.draws(problem)
-        self._tape, self.left = np.empty(0), 0
+        self._uniforms, self.unused = np.empty(0), 0
 
     @property
     def t(self) -> int:
@@ -410,17 +409,17 @@ class PlainRunner:
         for x, row in zip(X, _rows_of(out, len(X)), strict=True):
             row[:] = self.predict(x)
 
-    def feed(self, tape: Vector) -> None:
-        self._tape, self.left = tape, len(tape)
+    def supply(self, uniforms: Vector) -> None:
+        self._uniforms, self.unused = uniforms, len(uniforms)
 
     def learn(self, x: Vector, y: float, weight: float) -> int:
-        if self.left < self._draws:
+        if self.unused < self._draws:
             return engine.NO_UNIFORMS
-        at = len(self._tape) - self.left
-        info = self._step(x, y, self._tape[at : at + self._draws], weight)
+        at = len(self._uniforms) - self.unused
+        info = self._step(x, y, self._uniforms[at : at + self._draws], weight)
         if info is None:
             return engine.DIVERGED
-        self.left -= self._draws
+        self.unused -= self._draws
         return len(info.heard)
 
     def run(self, X: Matrix, y: Vector, r: Vector, weight: Vector | None, out: Vector) -> tuple[int, int]:
