@@ -225,7 +225,5 @@ NATIVE: dict[str, Native[Any]] = {
     "omkl-gf": Native(),
     "sfg-mkl": Native(),
     "sfg-mkl-r": Native(),
-    "graph-mkl": Native(
-        view=_view_graph_mkl, padded=("theta", "R", "R_lin", "theta_lin", "R_mix", "theta_mix")
-    ),
+    "graph-mkl": Native(view=_view_graph_mkl, padded=("theta", "R", "R_lin", "theta_lin", "R_mix", "theta_mix")),
 }
