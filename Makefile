@@ -6,7 +6,8 @@ BIN := $(VENV)/bin
 PIP := -m pip --disable-pip-version-check -qq
 INSTALLED := $(VENV)/.installed
 DOCUMENTED := $(VENV)/.documented
-CPP := $(wildcard src/omkl/engine/*.hpp src/omkl/engine/*.cpp)
+CPP := $(wildcard src/omkl/engine/*.[ch]pp src/omkl/engine/*/*.[ch]pp lab/peaks/*.[ch]pp)
+CMAKE := CMakeLists.txt lab/CMakeLists.txt cmake/engine.cmake
 BUILD_TOOLS := scikit-build-core nanobind setuptools-scm cmake ninja
 APT := apt-get install python3-venv python3-dev g++ make
 ARGS ?=
@@ -83,7 +84,7 @@ lock: ## write constraints.txt from the newest versions
 	mv build/lock/constraints.txt constraints.txt
 
 clean: ## remove what was built and cached, but not .venv
-	rm -rf build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache $(INSTALLED)
+	rm -rf build lab/build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache $(INSTALLED)
 	find src lab tests -name __pycache__ -prune -exec rm -rf {} +
 
 distclean: clean ## remove .venv too: as after git clone
@@ -95,7 +96,7 @@ $(VENV)/pyvenv.cfg:
 	  { echo "omkl needs Python 3.11 or newer; try make PYTHON=python3.12" >&2; exit 1; }
 	@$(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); echo "on Debian: $(APT)" >&2; exit 1; }
 
-$(INSTALLED): $(VENV)/pyvenv.cfg pyproject.toml lab/pyproject.toml CMakeLists.txt constraints.txt $(CPP)
+$(INSTALLED): $(VENV)/pyvenv.cfg pyproject.toml lab/pyproject.toml $(CMAKE) constraints.txt $(CPP)
 	@command -v $(CXX) >/dev/null && \
 	  $(BIN)/python -c 'import pathlib, sys, sysconfig; sys.exit(not pathlib.Path(sysconfig.get_path("include"), "Python.h").exists())' || \
 	  { echo "omkl's engine needs a C++ compiler and Python's headers; on Debian: $(APT)" >&2; exit 1; }

@@ -67,12 +67,12 @@ class Online:
         backend: Backend = "engine",
         checkpoint: Checkpoint | None = None,
         isa: str | None = None,
-        compiled: engine.Compiled | None = None,
+        compiled: engine.Engine | None = None,
     ) -> None:
         self.algorithm = algorithms.get(algorithm)
         if backend not in ("engine", "numpy"):
             raise ValueError(f"backend must be engine or numpy, got {backend!r}")
-        self.backend: Backend = backend if self.algorithm.native.supports(problem) else "numpy"
+        self.backend: Backend = backend if engine.supports(algorithm, self.algorithm.native, problem) else "numpy"
         self._isa = isa
         self._lock = threading.Lock()
         self._install(problem, rng, checkpoint, compiled)
@@ -87,7 +87,7 @@ class Online:
         problem: Any,
         rng: np.random.Generator | int | None,
         checkpoint: Checkpoint | None,
-        compiled: engine.Compiled | None,
+        compiled: engine.Engine | None,
     ) -> None:
         algorithm = self.algorithm
         self.problem = problem
@@ -102,10 +102,12 @@ class Online:
             state, generator, self.evaluations = checkpoint
             self._pcg.state = generator  # type: ignore[assignment]  # NumPy's own name for this dict is private
         self._compiled = compiled
-        self._runner: engine.Runner | ReferenceRunner
+        self._runner: engine.Runner | engine.GrowingRunner | ReferenceRunner
         if self.backend == "engine":
             self._compiled = compiled or engine.compile_problem(algorithm.name, algorithm.native, problem, self._isa)
-            self._runner = engine.runner(self._compiled, algorithm.native, state, fresh=checkpoint is None)
+            self._runner = engine.runner(
+                self._compiled, algorithm.native, state, fresh=checkpoint is None, budget=self.shape.budget
+            )
         else:
             self._runner = ReferenceRunner(algorithm, problem, state)
         self._engine_checks_rows = self.backend == "engine" and not self.shape.missing
@@ -223,7 +225,7 @@ class Online:
             return self.algorithm.kernel_weights(self.problem, self._runner.state)
 
     @property
-    def compiled(self) -> engine.Compiled | None:
+    def compiled(self) -> engine.Engine | None:
         """The problem as the engine sees it, None for the NumPy backend; any number of learners may share it."""
         return self._compiled
 

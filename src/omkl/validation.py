@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from omkl.arrays import Matrix, Vector
-from omkl.engine import first_beyond, first_not_finite
+from omkl.engine import first_above, first_not_finite
 
 LARGEST_TARGET, LARGEST_WEIGHT = 1e100, 1e30  # whose squares and products are still finite
 UNCHANGED = "(no row of this chunk was learned)"
@@ -100,7 +100,7 @@ def many_targets(y: ArrayLike, rows: int, kind: str, outputs: int) -> Vector:
     if y.shape != (rows,):
         raise ValueError(f"y must have one value for each of the {rows} rows of X, got an array of shape {y.shape}")
     if kind == "number":
-        bad = first_beyond(y, LARGEST_TARGET)
+        bad = first_above(y, LARGEST_TARGET)
     else:
         right = np.asarray(is_target(y, kind, outputs))
         bad = -1 if right.all() else int(np.argmin(right))

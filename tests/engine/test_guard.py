@@ -1,8 +1,8 @@
-"""Instructions of a round, counted by callgrind: a guard that no busy machine can fool.
+"""Instructions of a round, counted by callgrind: a test of speed that does not depend on how busy the machine is.
 
-The counts hold for the compiler that made them, so that expected.json has those of each compiler that was ever asked.
-For any other the counts are measured by those of the sine and cosine loop, made by the same compiler, with much more
-room. After a change that is meant: python tests/test_guard.py
+Counts differ between compilers, so that expected.json has one list for every compiler they were measured with. For
+another compiler the counts are compared in proportion to that of the sine and cosine loop, with a larger tolerance.
+After an intended change: python tests/engine/test_guard.py
 """
 
 import json
@@ -16,11 +16,11 @@ import pytest
 
 from omkl.engine import _native, supported
 
-HERE = Path(__file__).parent / "guard"
-EXPECTED = HERE / "expected.json"
-ROOM, ROOM_ELSEWHERE = 0.03, 0.25
+FOLDER = Path(__file__).parent / "guard"
+EXPECTED = FOLDER / "expected.json"
+TOLERANCE, TOLERANCE_ELSEWHERE = 0.03, 0.25
 GAUGE = "sincos"
-PER = {"sincos": 512, "least_squares": 5}  # pairs and steps in one go; else 256 rounds
+PER = {"sincos": 512, "least_squares": 5}  # pairs and steps that were counted; else 256 rounds
 HEADER = Path("/usr/include/valgrind/callgrind.h")
 
 
@@ -31,7 +31,7 @@ def compiler() -> str:
 
 def why_not() -> str:
     if "avx2" not in supported():
-        return "the counts are those of the AVX2 path, which this machine has not"
+        return "the counts are those of AVX2, which this machine does not have"
     if not (shutil.which("valgrind") and shutil.which("cc") and HEADER.exists()):
         return "no valgrind: install Debian's valgrind and gcc to count instructions"
     return ""
@@ -40,9 +40,9 @@ def why_not() -> str:
 def counts(folder: Path) -> dict[str, float]:
     """Instructions per round of every algorithm, per least-squares step, and per sine and cosine."""
     marks = folder / "marks.so"
-    subprocess.run(["cc", "-O1", "-shared", "-fPIC", "-o", marks, HERE / "marks.c"], check=True)
+    subprocess.run(["cc", "-O1", "-shared", "-fPIC", "-o", marks, FOLDER / "marks.c"], check=True)
     command = ["valgrind", "--tool=callgrind", "--instr-atstart=no", f"--callgrind-out-file={folder / 'out'}",
-               sys.executable, HERE / "counted.py", marks]  # fmt: skip
+               sys.executable, FOLDER / "counted.py", marks]  # fmt: skip
     subprocess.run(command, check=True, capture_output=True)
     found = {}
     for path in folder.glob("out.*"):
@@ -59,13 +59,13 @@ def test_a_round_takes_as_many_instructions_as_it_did(tmp_path: Path):
     expected = json.loads(EXPECTED.read_text())
     now = counts(tmp_path)
     known = expected.get(compiler())
-    room = ROOM if known else ROOM_ELSEWHERE
+    tolerance = TOLERANCE if known else TOLERANCE_ELSEWHERE
     want = known or {name: count * now[GAUGE] / other[GAUGE]
                      for other in [next(iter(expected.values()))] for name, count in other.items()}  # fmt: skip
     assert now.keys() == want.keys()
     off = {name: f"{now[name]:.0f} instead of {want[name]:.0f}"
-           for name in want if abs(now[name] / want[name] - 1) > room}  # fmt: skip
-    assert not off, f"{compiler()}: {off}; if that is meant: python tests/test_guard.py"
+           for name in want if abs(now[name] / want[name] - 1) > tolerance}  # fmt: skip
+    assert not off, f"{compiler()}: {off}; if that is intended: python tests/engine/test_guard.py"
 
 
 if __name__ == "__main__":

@@ -461,4 +461,4 @@ def test_the_engine_refuses_places_that_are_not_there():
         ([], one, two, one),
     ):
         with pytest.raises(ValueError, match="do not fit each other"):
-            keep._engine.run_keys(*wrong, np.zeros((1, 2)), np.zeros(1), 1, True, np.zeros(1))
+            keep._engine.run_keys(*wrong, np.zeros((1, 2)), np.zeros(1), True, np.zeros(1))

@@ -7,7 +7,8 @@ bookkeeping. Arithmetic and memory may overlap, so that the floor is the larger 
 import time
 from typing import NamedTuple
 
-from omkl.engine import instruction_set, peak
+from omkl.engine import instruction_set
+from omkl_lab._peaks import peak
 
 Peaks = dict[str, float]  # nanoseconds, at best
 TIMES = {

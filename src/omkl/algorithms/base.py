@@ -10,7 +10,7 @@ from typing import Any, Generic, Literal, NamedTuple, Protocol, TypeVar
 
 from omkl.algorithms.weights import normalised
 from omkl.arrays import Index, Vector
-from omkl.engine.native import Native
+from omkl.engine import Native
 from omkl.kernels import Kernel
 
 P = TypeVar("P", bound=tuple[Any, ...])  # the algorithm's Problem, a NamedTuple

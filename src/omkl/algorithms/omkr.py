@@ -11,13 +11,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from omkl.algorithms.base import Algorithm, Kernels, Native, Shape
+from omkl.algorithms.base import Algorithm, Kernels, Shape
 from omkl.algorithms.descent import require_bounded
 from omkl.algorithms.invariants import check_schedule, check_shapes, demand, is_count
 from omkl.algorithms.schedule import Schedule
 from omkl.algorithms.settings import Settings
 from omkl.algorithms.weights import normalised
 from omkl.arrays import Index, Matrix, Vector
+from omkl.engine import Native
 from omkl.kernels import Cauchy, Gaussian, Kernel, Laplacian, Matern
 from omkl.validation import require
 
@@ -165,5 +166,5 @@ class Parameters:
 ALGORITHM = Algorithm(
     name="omkr", settings=Settings, Problem=Problem, State=State, build=build, init=init, predict=predict, step=step,
     uniforms=uniforms, shape=shape, check_problem=check_problem, check_state=check_state, grow=grow, fixed_size=False,
-    native=Native(view=view, supports=supports, grows=("S", "alpha")),
+    native=Native(view=view, supports=supports, padded=(), grows=("S", "alpha")),
 )  # fmt: skip

@@ -16,16 +16,16 @@ OMKL_INLINE void phases(const double *V, long d, long P, const double *x, vec *a
   }
 }
 
-// Whether the polynomials reach all phases of x.
-OMKL_INLINE bool within_reach(const Frequencies &F, const double *x) {
+// Whether all phases of x are within the range of the polynomials for sine and cosine.
+OMKL_INLINE bool phases_in_range(const Frequencies &F, const double *x) {
   double most = 0;
   for (long k = 0; k < F.d; ++k) most += fabs(x[k]) * F.largest[k];
-  return most <= FAR;
+  return most <= LARGEST_PHASE;
 }
 
-// The phases that all kernels with one draw share.
-OMKL_INLINE void model_phases(const Frequencies &F, const double *x, double *out) {
-  const double *V = F.V + F.model * F.d * F.P;
+// Phases of the kernel that others are proportional to.
+OMKL_INLINE void reference_phases(const Frequencies &F, const double *x, double *out) {
+  const double *V = F.V + F.reference * F.d * F.P;
   for (long b = 0; b < F.P; b += W) {
     vec a;
     phases<1>(V + b, F.d, F.P, x, &a);
@@ -33,18 +33,18 @@ OMKL_INLINE void model_phases(const Frequencies &F, const double *x, double *out
   }
 }
 
-// What is gathered on the way along one kernel's theta.
-struct Heard {
+// Sums over one kernel's features: theta z and |theta|^2.
+struct Sums {
   vec dot, square;
 };
 
-// z, theta z and |theta|^2 on B registers of D: phases go from register to register, only z is stored. Meanwhile
-// the frequencies that will be wanted `next` come nearer, where there are so many that the machine would not see to it.
-// Where phases are known they stand in V, and x is what to multiply them by.
+// z, theta z and |theta|^2 on B registers of D. Phases stay in registers, only z is stored. Where there are many
+// inputs, the frequencies of the `next` kernel are prefetched, because the hardware does not do it then. Where the
+// phases are known, V holds them and x is the factor to multiply them by.
 enum class Phases { few, many, known };
 template <long B, Phases PHASES>
-OMKL_INLINE void listen_to(const double *V, long d, long P, const double *theta, const double *x, double *z,
-                           Heard &heard, const double *next) {
+OMKL_INLINE void evaluate_block(const double *V, long d, long P, const double *theta, const double *x, double *z,
+                                Sums &sums, const double *next) {
   vec a[B];
   if (PHASES == Phases::known) {
 #pragma GCC unroll 8
@@ -61,70 +61,72 @@ OMKL_INLINE void listen_to(const double *V, long d, long P, const double *theta,
     store(z + b * W, s);
     store(z + P + b * W, c);
     const vec ts = load(theta + b * W), tc = load(theta + P + b * W);
-    heard.dot += s * ts + c * tc;
-    heard.square += ts * ts + tc * tc;
+    sums.dot += s * ts + c * tc;
+    sums.square += ts * ts + tc * tc;
   }
 }
 
-static void listen_from_afar(const Frequencies &F, const double *V, const double *theta, const double *x, double *z,
-                             Heard &heard) {
+// The same with the sine and cosine of the C library, which are exact for phases of any size.
+static void evaluate_large_phases(const Frequencies &F, const double *V, const double *theta, const double *x,
+                                  double *z, Sums &sums) {
   const long P = F.P;
   for (long j = 0; j < P; ++j) {
     double phase = x[0] * V[j];
     for (long k = 1; k < F.d; ++k) phase += x[k] * V[k * P + j];
     z[j] = sin(phase);
     z[P + j] = cos(phase);
-    heard.dot[0] += z[j] * theta[j] + z[P + j] * theta[P + j];
-    heard.square[0] += theta[j] * theta[j] + theta[P + j] * theta[P + j];
+    sums.dot[0] += z[j] * theta[j] + z[P + j] * theta[P + j];
+    sums.square[0] += theta[j] * theta[j] + theta[P + j] * theta[P + j];
   }
 }
 
 template <Phases PHASES>
-OMKL_INLINE void listen_along(const double *V, long d, long P, const double *theta, const double *x, double *z,
-                              Heard &heard, const double *next) {
+OMKL_INLINE void evaluate_blocks(const double *V, long d, long P, const double *theta, const double *x, double *z,
+                                 Sums &sums, const double *next) {
   long b = 0;
-  for (; b + 7 * W <= P; b += 7 * W) listen_to<7, PHASES>(V + b, d, P, theta + b, x, z + b, heard, next + b * d);
-  for (; b + 2 * W <= P; b += 2 * W) listen_to<2, PHASES>(V + b, d, P, theta + b, x, z + b, heard, next + b * d);
-  for (; b < P; b += W) listen_to<1, PHASES>(V + b, d, P, theta + b, x, z + b, heard, next + b * d);
+  for (; b + 7 * W <= P; b += 7 * W) evaluate_block<7, PHASES>(V + b, d, P, theta + b, x, z + b, sums, next + b * d);
+  for (; b + 2 * W <= P; b += 2 * W) evaluate_block<2, PHASES>(V + b, d, P, theta + b, x, z + b, sums, next + b * d);
+  for (; b < P; b += W) evaluate_block<1, PHASES>(V + b, d, P, theta + b, x, z + b, sums, next + b * d);
 }
 
 // z of kernel i (sines in z[0..P), cosines in z[P..2P), not divided by sqrt(D)), f = theta z and |theta|^2;
-// `near` is what within_reach says, `next` the kernel that comes after, `phase` the model's phases.
-static void listen(const Frequencies &F, bool near, const double *phase, long i, long next, const double *theta,
-                   const double *x, double *z, double &f, double &norm) {
+// `in_range` is the result of phases_in_range, `next` the kernel to be evaluated after this one, `phase` the phases
+// of the reference kernel.
+static void evaluate(const Frequencies &F, bool in_range, const double *phase, long i, long next, const double *theta,
+                     const double *x, double *z, double &f, double &norm) {
   const long d = F.d, D = F.D, P = F.P;
   const double *V = F.V + i * d * P;
   theta += i * 2 * P;
-  Heard heard = {};
-  if (!near)
-    listen_from_afar(F, V, theta, x, z, heard);
+  Sums sums = {};
+  if (!in_range)
+    evaluate_large_phases(F, V, theta, x, z, sums);
   else if (F.ratio[i] != 0)
-    listen_along<Phases::known>(phase, d, P, theta, F.ratio + i, z, heard, phase);
+    evaluate_blocks<Phases::known>(phase, d, P, theta, F.ratio + i, z, sums, phase);
   else if (d < 8)
-    listen_along<Phases::few>(V, d, P, theta, x, z, heard, V);
+    evaluate_blocks<Phases::few>(V, d, P, theta, x, z, sums, V);
   else
-    listen_along<Phases::many>(V, d, P, theta, x, z, heard, F.V + next * d * P);
+    evaluate_blocks<Phases::many>(V, d, P, theta, x, z, sums, F.V + next * d * P);
   // a cosine in the padding is 1, and would move theta's padding, which must stay zero
   for (long b = P - LANES; b < P; b += W) store(z + P + b, LANE + b < D ? load(z + P + b) : vec{});
-  f = F.root * sum(heard.dot);  // (4)
-  norm = sum(heard.square);
+  f = F.root * sum(sums.dot);  // (4)
+  norm = sum(sums.square);
 }
 
 // theta_i = keep theta_i + along z, z divided by sqrt(D) on the way.
-OMKL_INLINE void move(const Frequencies &F, long i, double *theta, const double *z, double keep, double along) {
+OMKL_INLINE void move_theta(const Frequencies &F, long i, double *theta, const double *z, double keep, double along) {
   theta += i * 2 * F.P;
   along *= F.root;
   for (long b = 0; b < 2 * F.P; b += W) store(theta + b, keep * load(theta + b) + along * load(z + b));
 }
 
-// One kernel learns from one sample that it heard with probability q.
+// One kernel learns from one sample: h is the importance for its weight, g that for theta.
 OMKL_INLINE void learn(const Frequencies &F, const Descent &descent, long i, double *theta, double *log_w,
                        const double *z, double f, double norm, double y, double eta, double h, double g) {
   const double loss = loss_value(descent.loss, f, y) + descent.lam * norm;  // (5)
   log_w[i] -= eta * h * loss;  // (14) (18a)
   double keep, along;
   descend(descent, f, norm, y, eta * g, keep, along);
-  move(F, i, theta, z, keep, along);
+  move_theta(F, i, theta, z, keep, along);
 }
 
 }  // namespace OMKL_ISA

@@ -1,86 +1,19 @@
-// Many keys on one problem. All that a key has become lies in one record, a row of doubles: the statistics of
-// its inputs and its target, its state and its generator. One call runs many keys.
+// Many models on one problem, each under a key. All that a key has learned is one record, a row of doubles: its state,
+// the statistics of its inputs and its target, and its random generator. One call runs many keys.
 #pragma once
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/vector.h>
 
 #include <cstdint>
-#include <initializer_list>
 #include <vector>
 
 #include "problem.hpp"
+#include "python.hpp"
+#include "record.hpp"
 #include "scaling.hpp"
-#include "views.hpp"
 
 namespace omkl {
-
-// Hands out the parts of a record in their order; arrays start on a register and are padded to whole ones.
-// One walk serves to list the parts, to load a key from its record and to store it again.
-struct Parts {
-  enum class Mode { list, load, store };
-  struct Part {
-    const char *name, *kind;
-    long at;
-    std::vector<long> shape;
-  };
-
-  Mode mode;
-  double *record;
-  long at = 0;
-  std::vector<Part> listing{};
-
-  double *doubles(const char *name, std::initializer_list<long> shape) { return take(name, "float", shape, 1); }
-  int64_t *wholes(const char *name, long n) { return reinterpret_cast<int64_t *>(take(name, "int", {n}, 1)); }
-  uint8_t *bits(const char *name, long n) { return reinterpret_cast<uint8_t *>(take(name, "bool", {n}, 8)); }
-
-  void number(const char *name, int64_t &value) {
-    if (mode == Mode::list) listing.push_back({name, "int", at, {}});
-    if (mode == Mode::load) value = reinterpret_cast<int64_t *>(record)[at];
-    if (mode == Mode::store) reinterpret_cast<int64_t *>(record)[at] = value;
-    ++at;
-  }
-
- private:
-  double *take(const char *name, const char *kind, std::initializer_list<long> shape, long per_double) {
-    at = padded(at);
-    const long start = at;
-    if (mode == Mode::list) listing.push_back({name, kind, start, shape});
-    long rows = 1, last = 1;
-    for (long n : shape) rows *= last, last = n;
-    at += rows * padded((last + per_double - 1) / per_double);
-    return mode == Mode::list ? nullptr : record + start;
-  }
-};
-
-template <class Problem>
-void lay_out(Raker::State &s, const Problem &p, Parts &parts) {
-  s.theta = parts.doubles("theta", {p.V.N, 2, p.V.D});
-  s.log_w = parts.doubles("log_w", {p.V.N});
-  parts.number("t", s.t);
-}
-inline void lay_out(OmklGf::State &s, const OmklGf::Problem &p, Parts &parts) {
-  s.theta = parts.doubles("theta", {p.V.N, 2, p.V.D});
-  s.log_w = parts.doubles("log_w", {p.V.N});
-  s.chosen = parts.bits("chosen", p.V.N);
-  s.q = parts.doubles("q", {p.V.N});
-  parts.number("t", s.t);
-}
-inline void lay_out(SfgMkl::State &s, const SfgMkl::Problem &p, Parts &parts) {
-  s.theta = parts.doubles("theta", {p.V.N, 2, p.V.D});
-  s.log_w = parts.doubles("log_w", {p.V.N});
-  s.log_u = parts.doubles("log_u", {p.V.N});
-  parts.number("node", s.node);
-  parts.number("t", s.t);
-}
-inline void lay_out(SfgMklR::State &s, const SfgMklR::Problem &p, Parts &parts) {
-  s.theta = parts.doubles("theta", {p.V.N, 2, p.V.D});
-  s.log_w = parts.doubles("log_w", {p.V.N});
-  s.log_u = parts.doubles("log_u", {p.V.N});
-  s.d = parts.wholes("d", p.V.N);
-  parts.number("node", s.node);
-  parts.number("t", s.t);
-}
 
 // NumPy's PCG64 (XSL-RR on 128 bits): state and increment, high words before low ones.
 struct Pcg64 {
@@ -100,30 +33,32 @@ struct Pcg64 {
   }
 };
 
-template <class Algorithm>
+template <class Problem, class State>
 struct Key {
-  typename Algorithm::State state{};
-  Columns inputs{}, target{};
+  State state{};
+  Columns input_statistics{}, target_statistics{};
   int64_t evaluations = 0;
-  Pcg64 tape{};
+  Pcg64 generator{};
 
-  void walk(const typename Algorithm::Problem &problem, Parts &parts) {
-    lay_out(state, problem, parts);
-    inputs = {problem.V.d, parts.doubles("inputs", {3 * problem.V.d})};
-    target = {1, parts.doubles("target", {3})};
-    parts.number("evaluations", evaluations);
-    parts.number("state_high", tape.words[0]);
-    parts.number("state_low", tape.words[1]);
-    parts.number("inc_high", tape.words[2]);
-    parts.number("inc_low", tape.words[3]);
+  void visit(const Problem &problem, Record &record) {
+    const long d = inputs(problem);
+    state.visit(problem, record);
+    input_statistics.d = d, target_statistics.d = 1;
+    record.array("inputs", input_statistics.stats, {3 * d});
+    record.array("target", target_statistics.stats, {3});
+    record.number("evaluations", evaluations);
+    record.number("state_high", generator.words[0]);
+    record.number("state_low", generator.words[1]);
+    record.number("inc_high", generator.words[2]);
+    record.number("inc_low", generator.words[3]);
   }
-  void load(const typename Algorithm::Problem &problem, double *record) {
-    Parts parts{Parts::Mode::load, record};
-    walk(problem, parts);
+  void load(const Problem &problem, double *record) {
+    Record from(Record::Mode::load, record);
+    visit(problem, from);
   }
-  void store(const typename Algorithm::Problem &problem, double *record) {
-    Parts parts{Parts::Mode::store, record};
-    walk(problem, parts);
+  void store(const Problem &problem, double *record) {
+    Record to(Record::Mode::store, record);
+    visit(problem, to);
   }
 };
 
@@ -165,17 +100,17 @@ struct Groups {
 
 constexpr long PIECE = 256;  // rows of a key taken at a time
 
-// The keys' rows, learned as the estimators learn them. Returns the row that diverged, or -1; rows of its key
-// before it and keys before it are learned then, and the caller has what they were.
-template <class Algorithm, class Engine>
-long run_groups(const Engine &engine, const Groups &groups, const double *X, const double *y, long draws, bool scaled,
+// Predicts and learns the keys' rows as the estimators do. Returns the row that diverged, or -1. Keys before it, and
+// rows of its key before it, are learned then; the caller has a copy of what they were.
+template <class Engine>
+long run_groups(const Engine &engine, const Groups &groups, const double *X, const double *y, bool scaled,
                 double *out) {
-  const long d = engine.problem.V.d;
+  const long d = inputs(engine.problem), draws = uniforms(engine.problem);
   std::vector<double> memory(static_cast<size_t>(PIECE * (d + draws + 4)));
   double *xs = memory.data(), *r = xs + PIECE * d, *ys = r + PIECE * draws, *f = ys + PIECE, *shift = f + PIECE,
          *scale = shift + PIECE;
-  Scratch scratch = engine.room();
-  Key<Algorithm> key;
+  Scratch scratch = engine.working_memory();
+  typename Engine::Key key;
   for (long g = 0; g < groups.count; ++g) {
     key.load(engine.problem, groups.record(g));
     for (int64_t start = groups.starts[g]; start < groups.starts[g + 1]; start += PIECE) {
@@ -185,19 +120,20 @@ long run_groups(const Engine &engine, const Groups &groups, const double *X, con
         const int64_t row = groups.order[start + i];
         const double *x = X + row * d;
         if (scaled) {
-          standardise(key.inputs, key.inputs, x, xs + i * d);
-          shift[i] = key.target.mean(0);
-          scale[i] = deviation(key.target.count(0), key.target.mean(0), key.target.square(0));
-          standardise(key.target, key.target, y + row, ys + i);
+          standardise(key.input_statistics, key.input_statistics, x, xs + i * d);
+          shift[i] = key.target_statistics.mean(0);
+          scale[i] =
+              deviation(key.target_statistics.count(0), key.target_statistics.mean(0), key.target_statistics.square(0));
+          standardise(key.target_statistics, key.target_statistics, y + row, ys + i);
         } else {
           for (long k = 0; k < d; ++k) xs[i * d + k] = x[k];
           ys[i] = y[row];
         }
-        for (long k = 0; k < draws; ++k) r[i * draws + k] = key.tape.uniform();
+        for (long k = 0; k < draws; ++k) r[i * draws + k] = key.generator.uniform();
       }
       Chunk chunk{rows, xs, ys, r, nullptr, f, 0, 0};
       engine.loop->run(engine.problem, key.state, scratch, chunk);
-      key.evaluations += chunk.heard;
+      key.evaluations += chunk.evaluated;
       for (long i = 0; i < chunk.done; ++i) out[groups.order[start + i]] = scaled ? shift[i] + scale[i] * f[i] : f[i];
       if (chunk.done < rows) return static_cast<long>(groups.order[start + chunk.done]);
     }
@@ -207,21 +143,22 @@ long run_groups(const Engine &engine, const Groups &groups, const double *X, con
 }
 
 // Predictions from the keys as they are; records are only read.
-template <class Algorithm, class Engine>
+template <class Engine>
 void predict_groups(const Engine &engine, const Groups &groups, const double *X, bool scaled, double *out) {
-  const long d = engine.problem.V.d;
+  const long d = inputs(engine.problem);
   std::vector<double> memory(static_cast<size_t>(4 * d));
   const Columns spare{d, memory.data()};
   double *xs = memory.data() + 3 * d;
-  Scratch scratch = engine.room();
-  Key<Algorithm> key;
+  Scratch scratch = engine.working_memory();
+  typename Engine::Key key;
   for (long g = 0; g < groups.count; ++g) {
     key.load(engine.problem, groups.record(g));
-    const double shift = key.target.mean(0);
-    const double scale = deviation(key.target.count(0), key.target.mean(0), key.target.square(0));
+    const double shift = key.target_statistics.mean(0);
+    const double scale =
+        deviation(key.target_statistics.count(0), key.target_statistics.mean(0), key.target_statistics.square(0));
     for (int64_t i = groups.starts[g]; i < groups.starts[g + 1]; ++i) {
       const double *x = X + groups.order[i] * d;
-      if (scaled) standardise(key.inputs, spare, x, xs);
+      if (scaled) standardise(key.input_statistics, spare, x, xs);
       double f;
       engine.loop->predict(engine.problem, key.state, scratch, scaled ? xs : x, &f);
       out[groups.order[i]] = scaled ? shift + scale * f : f;
@@ -229,61 +166,54 @@ void predict_groups(const Engine &engine, const Groups &groups, const double *X,
   }
 }
 
-template <class Algorithm, class Engine>
-Parts parts_of(const Engine &engine) {
-  Parts parts{Parts::Mode::list, nullptr};
-  Key<Algorithm> key;
-  key.walk(engine.problem, parts);
-  parts.at = padded(parts.at);
-  return parts;
+template <class Engine>
+Record layout(const Engine &engine) {
+  Record record(Record::Mode::list);
+  typename Engine::Key key;
+  key.visit(engine.problem, record);
+  return record;
 }
 
-// Only learners whose state has one size and whose prediction is one number lie in records.
-template <class Algorithm, class Class>
-void bind_fleet(Class &) {}
-template <class Algorithm, class Class>
-  requires requires(typename Algorithm::State &s, typename Algorithm::Problem &p, Parts &parts) {
-    lay_out(s, p, parts);
-  }
+// The functions of an engine whose states have one size, so that they can be records.
+template <class Engine, class Class>
 void bind_fleet(Class &engine_class) {
   using namespace nb::literals;
-  using Engine = typename Class::Type;
   using Blocks = std::vector<Groups::Block>;
   using Places = Groups::Places;
 
   engine_class
       .def("record",
            [](const Engine &self) {
-             const Parts parts = parts_of<Algorithm>(self);
-             nb::list listing;
-             for (const auto &part : parts.listing) {
+             const Record record = layout(self);
+             nb::list parts;
+             for (const auto &part : record.parts) {
                nb::list shape;
                for (long n : part.shape) shape.append(n);
-               listing.append(nb::make_tuple(part.name, part.kind, part.at, nb::tuple(shape)));
+               parts.append(nb::make_tuple(part.name, part.kind, part.at, nb::tuple(shape)));
              }
-             return nb::make_tuple(parts.at, listing);
+             return nb::make_tuple(record.size(), parts);
            })
       .def(
           "run_keys",
           [](const Engine &self, const Blocks &blocks, Places slots, Places starts, Places order, ConstMatrix X,
-             ConstVector y, long draws, bool scaled, Vector out) {
-            self.want_inputs(X.shape(1));
-            if (y.shape(0) != X.shape(0) || out.shape(0) != X.shape(0) || draws < 0)
+             ConstVector y, bool scaled, Vector out) {
+            self.require_inputs(X.shape(1));
+            if (y.shape(0) != X.shape(0) || out.shape(0) != X.shape(0))
               throw nb::value_error("X, y and out must have as many rows");
-            const Groups groups(blocks, slots, starts, order, parts_of<Algorithm>(self).at, X.shape(0));
+            const Groups groups(blocks, slots, starts, order, layout(self).size(), X.shape(0));
             nb::gil_scoped_release release;
-            return run_groups<Algorithm>(self, groups, X.data(), y.data(), draws, scaled, out.data());
+            return run_groups(self, groups, X.data(), y.data(), scaled, out.data());
           },
-          "blocks"_a, "slots"_a, "starts"_a, "order"_a, "X"_a, "y"_a, "draws"_a, "scaled"_a, "out"_a.noconvert())
+          "blocks"_a, "slots"_a, "starts"_a, "order"_a, "X"_a, "y"_a, "scaled"_a, "out"_a.noconvert())
       .def(
           "predict_keys",
           [](const Engine &self, const Blocks &blocks, Places slots, Places starts, Places order, ConstMatrix X,
              bool scaled, Vector out) {
-            self.want_inputs(X.shape(1));
+            self.require_inputs(X.shape(1));
             if (out.shape(0) != X.shape(0)) throw nb::value_error("X and out must have as many rows");
-            const Groups groups(blocks, slots, starts, order, parts_of<Algorithm>(self).at, X.shape(0));
+            const Groups groups(blocks, slots, starts, order, layout(self).size(), X.shape(0));
             nb::gil_scoped_release release;
-            predict_groups<Algorithm>(self, groups, X.data(), scaled, out.data());
+            predict_groups(self, groups, X.data(), scaled, out.data());
           },
           "blocks"_a, "slots"_a, "starts"_a, "order"_a, "X"_a, "scaled"_a, "out"_a.noconvert());
 }

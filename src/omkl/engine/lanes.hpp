@@ -1,8 +1,8 @@
 // Registers full of doubles: the widest that the instruction set of this translation unit has.
 //
 // Everything below and in the headers that include it is compiled once per instruction set, inside
-// a namespace of its own, and must not call an inline function of the standard library that could
-// be emitted out of line: the linker would keep one copy for all.
+// a namespace of its own, and must not call an inline function of another namespace that could
+// be emitted out of line: the linker would keep one copy for all instruction sets.
 #pragma once
 #include <cmath>
 #include <cstdint>
@@ -71,10 +71,10 @@ OMKL_INLINE vec nearest(vec a, veci &bits) {
   return shifted - ROUND;
 }
 
-// Sine and cosine for |a| <= FAR, within 1.5 ulp: Cody and Waite's reduction modulo pi / 2, then the minimax
+// Sine and cosine for |a| <= LARGEST_PHASE, within 1.5 ulp: Cody and Waite's reduction modulo pi / 2, then the minimax
 // polynomials of Sun's fdlibm. With FMA two parts of pi / 2 are enough, since the first product is not rounded;
 // without, three whose products with a quadrant number of 20 bits are exact.
-constexpr double FAR = 1e6;
+constexpr double LARGEST_PHASE = 1e6;
 OMKL_INLINE void sincos(vec a, vec &sine, vec &cosine) {
   veci quadrant;
   const vec n = nearest(a * 0x1.45f306dc9c883p-1, quadrant);

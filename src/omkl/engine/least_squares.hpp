@@ -1,4 +1,5 @@
-// As algorithms/least_squares.py: P = R' R, R lower triangular, its rows padded to whole registers.
+// As algorithms/least_squares.py: recursive least squares by the Cholesky factor R of the covariance, P = R' R.
+// R is lower triangular, its rows padded to whole registers.
 #pragma once
 #include "lanes.hpp"
 
@@ -26,18 +27,18 @@ OMKL_INLINE void rows_times(const double *R, long i, long stride, const double *
   for (long r = 0; r < G; ++r) phi[i + r] = sum(a[r]);
 }
 
-OMKL_INLINE void root_times(const double *R, long n, long stride, const double *z, double *phi) {
+OMKL_INLINE void factor_times(const double *R, long n, long stride, const double *z, double *phi) {
   long i = 0;
   for (; i + 4 <= n; i += 4) rows_times<4>(R, i, stride, z, phi);
   for (; i < n; ++i) rows_times<1>(R, i, stride, z, phi);
   for (; i < stride; ++i) phi[i] = 0;
 }
 
-// R = downdate(sqrt(counts) phi) R and Pz = R' phi, a block of G registers of columns at a time, down the rows that
-// reach it; R stays as it is where nothing counts.
+// R = downdate(sqrt(counts) phi) R and Pz = R' phi, G registers of columns at a time, from their first row with an
+// entry in R down; R stays as it is where the row does not count.
 template <long G, bool COUNTS>
-OMKL_INLINE void root_columns(double *R, long first, long n, long stride, const double *phi, const double *keep,
-                              const double *take, double *Pz) {
+OMKL_INLINE void factor_columns(double *R, long first, long n, long stride, const double *phi, const double *keep,
+                                const double *take, double *Pz) {
   vec b[G] = {};
   for (long i = first; i < n; ++i) {
     double *row = R + i * stride + first;
@@ -54,12 +55,12 @@ template <bool COUNTS>
 OMKL_INLINE void all_columns(double *R, long n, long stride, const double *phi, const double *keep, const double *take,
                              double *Pz) {
   long j = 0;
-  for (; j + 4 * W <= stride; j += 4 * W) root_columns<4, COUNTS>(R, j, n, stride, phi, keep, take, Pz);
-  for (; j < stride; j += W) root_columns<1, COUNTS>(R, j, n, stride, phi, keep, take, Pz);
+  for (; j + 4 * W <= stride; j += 4 * W) factor_columns<4, COUNTS>(R, j, n, stride, phi, keep, take, Pz);
+  for (; j < stride; j += W) factor_columns<1, COUNTS>(R, j, n, stride, phi, keep, take, Pz);
 }
 
-OMKL_INLINE void root_update(double *R, long n, long stride, const double *phi, double counts, double *keep,
-                             double *take, double *Pz) {
+OMKL_INLINE void factor_update(double *R, long n, long stride, const double *phi, double counts, double *keep,
+                               double *take, double *Pz) {
   if (!(counts > 0)) {
     all_columns<false>(R, n, stride, phi, keep, take, Pz);
     return;
@@ -70,7 +71,7 @@ OMKL_INLINE void root_update(double *R, long n, long stride, const double *phi, 
     take[i] = before += counts * phi[i] * phi[i];
   }
   for (long i = n; i < stride; ++i) keep[i] = take[i] = 1;
-  for (long i = 0; i < stride; ++i) {  // apart from the sums, so that whole registers are divided
+  for (long i = 0; i < stride; ++i) {  // a loop of its own, so that whole registers are divided
     const double less = keep[i], more = take[i];
     keep[i] = sqrt(less / more);
     take[i] = counts * phi[i] / sqrt(less * more);

@@ -1,12 +1,12 @@
-// Rows on their way in: taken out of dictionaries, standardised as they come.
+// Input rows for Python: values taken from dictionaries, and standardised by running statistics.
 #pragma once
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 
 #include <cmath>
 
+#include "python.hpp"
 #include "scaling.hpp"
-#include "views.hpp"
 
 namespace omkl {
 
@@ -16,7 +16,7 @@ inline Columns columns(const Matrix &stats, size_t d) {
   return {static_cast<long>(d), stats.data()};
 }
 
-// Rows one after the other, each standardised by all up to it; `stats` goes along.
+// Each row is standardised by the statistics of all rows up to and with it; `stats` is updated.
 inline void standardise_rows(Matrix stats, ConstMatrix X, Matrix out) {
   const size_t d = X.shape(1);
   const Columns c = columns(stats, d);
@@ -25,7 +25,7 @@ inline void standardise_rows(Matrix stats, ConstMatrix X, Matrix out) {
   for (size_t i = 0; i < X.shape(0); ++i) standardise(c, c, X.data() + i * d, out.data() + i * d);
 }
 
-// Rows standardised each as if it came next; `spare` is overwritten.
+// Each row is standardised as if it came next; `stats` stays, `spare` is overwritten.
 inline void standardise_each(Matrix stats, Matrix spare, ConstMatrix X, Matrix out) {
   const size_t d = X.shape(1);
   const Columns c = columns(stats, d), next = columns(spare, d);
@@ -34,7 +34,7 @@ inline void standardise_each(Matrix stats, Matrix spare, ConstMatrix X, Matrix o
   for (size_t i = 0; i < X.shape(0); ++i) standardise(c, next, X.data() + i * d, out.data() + i * d);
 }
 
-// As rows of one column; `shift` and `scale` map a prediction made before y is known back to y's units.
+// standardise_rows for one column; `shift` and `scale` map a prediction made before y is known back to y's units.
 inline void standardise_targets(Matrix stats, ConstVector y, Vector out, Vector shift, Vector scale) {
   const Columns c = columns(stats, 1);
   const size_t rows = y.shape(0);
@@ -63,7 +63,7 @@ inline nb::tuple target_map(Matrix stats) {
 // -1 - i where the value for names[i] is not a finite number.
 inline long gather(nb::dict row, nb::tuple names, double missing, Vector out) {
   const size_t d = nb::len(names);
-  if (out.shape(0) != d) throw nb::value_error("names and out must be as many");
+  if (out.shape(0) != d) throw nb::value_error("names and out must have one length");
   long found = 0;
   for (size_t i = 0; i < d; ++i) {
     PyObject *value = PyDict_GetItemWithError(row.ptr(), PyTuple_GET_ITEM(names.ptr(), static_cast<Py_ssize_t>(i)));

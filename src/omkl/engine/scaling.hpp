@@ -1,7 +1,7 @@
 // Running mean and spread of every column (Welford), and rows standardised by them.
 //
 // A row is standardised by the statistics that include it: the first row becomes 0, no value can
-// leave [-sqrt(n), sqrt(n)], and asking and telling see the same row.
+// leave [-sqrt(n), sqrt(n)], and predicting and learning see the same row.
 #pragma once
 #include <cmath>
 #include <cstdint>
@@ -28,21 +28,21 @@ inline double deviation(double count, double mean, double square) {
   return sd > NO_SPREAD * std::fabs(mean) && sd > 1 / HUGE_INPUT ? sd : 0;
 }
 
-// out[k] = (x[k] - mean) / (sd sqrt(d)). NaN stands for a value that is not there: out is 0, nothing is
-// counted. `now` becomes the statistics with the row; it may be `before` itself.
+// out[k] = (x[k] - mean) / (sd sqrt(d)). NaN is a missing value: out is 0 and the statistics stay. `now` becomes the
+// statistics with the row; it may be `before` itself.
 inline void standardise(const Columns &before, const Columns &now, const double *x, double *out) {
   const double root = 1 / std::sqrt(static_cast<double>(now.d));
   for (long k = 0; k < now.d; ++k) {
     const double old_count = before.count(k), old_mean = before.mean(k), old_square = before.square(k);
-    const bool there = !(x[k] != x[k]);
-    const double value = there ? clamped(x[k]) : old_mean;
+    const bool present = !(x[k] != x[k]);
+    const double value = present ? clamped(x[k]) : old_mean;
     const double count = old_count + 1, gap = value - old_mean;
     const double mean = old_mean + gap / count, square = old_square + gap * (value - mean);
     const double sd = deviation(count, mean, square);
-    out[k] = there && sd > 0 ? (value - mean) / sd * root : 0;
-    now.count(k) = there ? count : old_count;
-    now.mean(k) = there ? mean : old_mean;
-    now.square(k) = there ? square : old_square;
+    out[k] = present && sd > 0 ? (value - mean) / sd * root : 0;
+    now.count(k) = present ? count : old_count;
+    now.mean(k) = present ? mean : old_mean;
+    now.square(k) = present ? square : old_square;
   }
 }
 

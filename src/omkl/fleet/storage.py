@@ -58,7 +58,7 @@ class Failure(NamedTuple):
 
 
 class Part(NamedTuple):
-    """One part of a record, as engine/fleet.hpp lists it: doubles at .. end, the last axis padded."""
+    """One part of a record, as engine/record.hpp lists it: doubles at .. end, the last axis padded."""
 
     dtype: type
     at: int
@@ -134,7 +134,7 @@ class Records:
 
     def run(self, groups: Groups, X: Matrix, y: Vector, out: Vector, spread: Spread) -> Failure | None:
         def one(part: Groups) -> int:
-            row: int = self._engine.run_keys(self._blocks, *part, X, y, self._draws, self._scaled, out)
+            row: int = self._engine.run_keys(self._blocks, *part, X, y, self._scaled, out)
             return row
 
         return next((Failure(row, None) for row in spread(one, groups) if row >= 0), None)

@@ -1,4 +1,4 @@
-/* Marks for callgrind, called from Python: counting starts, and what was counted since the last mark is written out. */
+/* Called from Python under callgrind: starts the counting, and writes out what was counted since the last mark. */
 #include <valgrind/callgrind.h>
 
 void start(void) {

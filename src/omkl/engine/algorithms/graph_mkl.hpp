@@ -1,10 +1,151 @@
 // As algorithms/graph_mkl.py: least squares and gradient experts on every kernel, explorers sent by the graph.
 #pragma once
+#include "problem.hpp"
+
+namespace omkl::graph_mkl {
+
+constexpr long WINDOW = 1024, KEPT = 256;  // rows GraphMKL remembers, and keeps for making its experts anew
+
+struct Problem {
+  Frequencies V;
+  Graph graph;
+  bool classify;
+  long K, B;            // outputs; learners per kernel
+  const double *steps;  // [B - 1]
+  long M;               // experts that remember
+  const double *widths;
+  long maps;  // of kernels, and for labels of inputs with their squares; the linear one comes after them
+  const double *ridges;  // [maps + 1]
+  int64_t active, warm_up;
+  double discount, memory;
+  int64_t trial;
+  double sure;
+  bool correct;
+  long on_kernels, remembering, E;  // experts: the first on inputs, the first that remembers, all of them
+  long n, stride, n_lin, stride_lin, stride_mix;  // features of a kernel and of the inputs, padded too
+
+  template <class Reader>
+  void read(Reader &from) {
+    V = from.frequencies("V");
+    graph = from.graph();
+    enum class Task { regression, classification };
+    const Task task = from.one_of("task", {"regression", "classification"});
+    classify = task == Task::classification;
+    K = from.whole("K");
+    const auto step = from.vector("step_array"), width = from.vector("width_array"), ridge = from.vector("ridge_array");
+    B = 1 + step.size, steps = step.data;
+    M = width.size, widths = width.data;
+    maps = V.N + (classify ? 1 : 0), ridges = ridge.data;
+    from.require(ridge.size == maps + 1, "there must be a ridge for each map");
+    active = from.whole("active");
+    warm_up = from.whole("warm_up");
+    discount = from.number("discount");
+    memory = from.number("memory");
+    trial = from.whole("trial");
+    sure = from.number("sure");
+    correct = from.flag("correct") && !classify;
+    on_kernels = V.N * B, remembering = on_kernels + (classify ? 2 : 1);
+    E = remembering + M, stride_mix = padded(E);
+    n = 2 * V.D, stride = padded(n);
+    n_lin = V.d + 1, stride_lin = padded(n_lin);
+  }
+};
+struct State {
+  double *R;  // [2][maps][n][stride], lower triangular
+  double *theta;  // [2][maps][B][K][stride]
+  double *R_lin;  // [2][n_lin][stride_lin]
+  double *theta_lin;  // [2][K][stride_lin]
+  double *R_mix;  // [2][E][stride_mix]
+  double *theta_mix;  // [2][stride_mix]
+  double *evidence, *noise;
+  int64_t *heard, *rank, *explorer;
+  double *mean, *scale, *shift, *unit, *rows, *answers, *worth, *window, *recalled;
+  int64_t *age;
+  double *trust, *trend, *reach;
+  int64_t incumbent, t;
+
+  template <class Visitor>
+  void visit(const Problem &p, Visitor &visitor) {
+    const long d = p.V.d;
+    visitor.padded_array("R", R, {2, p.maps, p.n, p.n});
+    visitor.padded_array("theta", theta, {2, p.maps, p.B, p.K, p.n});
+    visitor.padded_array("R_lin", R_lin, {2, p.n_lin, p.n_lin});
+    visitor.padded_array("theta_lin", theta_lin, {2, p.K, p.n_lin});
+    visitor.padded_array("R_mix", R_mix, {2, p.E, p.E});
+    visitor.padded_array("theta_mix", theta_mix, {2, p.E});
+    visitor.array("evidence", evidence, {2, p.E});
+    visitor.array("noise", noise, {2, p.E});
+    visitor.array("heard", heard, {2, p.E});
+    visitor.array("rank", rank, {2, p.E});
+    visitor.array("explorer", explorer, {2});
+    visitor.array("mean", mean, {2, d});
+    visitor.array("scale", scale, {2, d});
+    visitor.array("shift", shift, {2, p.K});
+    visitor.array("unit", unit, {2});
+    visitor.array("rows", rows, {2, KEPT, d});
+    visitor.array("answers", answers, {2, KEPT, p.K});
+    visitor.array("worth", worth, {2, KEPT});
+    visitor.array("window", window, {2, d, WINDOW});
+    visitor.array("recalled", recalled, {2, p.K, WINDOW});
+    visitor.array("age", age, {2});
+    visitor.array("trust", trust, {2});
+    visitor.array("trend", trend, {3});
+    visitor.array("reach", reach, {7});
+    visitor.number("incumbent", incumbent);
+    visitor.number("t", t);
+  }
+};
+// Working memory, cut from Scratch::extra. With none given it says by `size` how much that must be.
+struct Room {
+  long widest, size = 0;
+  double *x, *xs, *far;  // [d padded]
+  double *wave;  // [2][P]
+  double *z, *phi;  // [2][maps + 1][widest]
+  double *q, *weight, *told;  // [2][E]
+  double *mu;  // [2][E][K]
+  double *Pz, *keep, *take;  // [widest]
+  double *target, *chance;  // [K]
+  double *rank;  // [E], as bytes
+  double *square, *near;  // [WINDOW]
+  double *beyond;  // [2][E padded]
+  double *phi_mix;  // [E padded]
+  double nearest, mean, deviation;
+
+  OMKL_ALWAYS_INLINE Room(const Problem &p, double *memory) {
+    auto cut = [&](long n) __attribute__((always_inline)) {
+      double *here = memory ? memory + size : nullptr;
+      size += padded(n);
+      return here;
+    };
+    widest = p.stride > p.stride_lin ? p.stride : p.stride_lin;
+    if (p.stride_mix > widest) widest = p.stride_mix;
+    x = cut(p.V.d), xs = cut(p.V.d), far = cut(p.V.d);
+    wave = cut(2 * p.V.P);
+    z = cut(2 * (p.maps + 1) * widest), phi = cut(2 * (p.maps + 1) * widest);
+    q = cut(2 * p.E), weight = cut(2 * p.E), told = cut(2 * p.E);
+    mu = cut(2 * p.E * p.K);
+    Pz = cut(widest), keep = cut(widest), take = cut(widest);
+    target = cut(p.K), chance = cut(p.K);
+    rank = cut(p.E);
+    square = cut(WINDOW), near = cut(WINDOW);
+    beyond = cut(2 * p.stride_mix);
+    phi_mix = cut(p.stride_mix);
+  }
+};
+
+inline long uniforms(const Problem &) { return 2; }
+inline long outputs(const Problem &p) { return p.classify ? p.K : 2; }
+inline long scratch(const Problem &p) { return Room(p, nullptr).size; }
+inline bool missing(const Problem &) { return true; }
+
+}  // namespace omkl::graph_mkl
+
+#ifdef OMKL_ISA
 #include "least_squares.hpp"
 #include "weights.hpp"
 
-namespace omkl {
-namespace OMKL_ISA {
+namespace omkl::graph_mkl::OMKL_ISA {
+using namespace omkl::OMKL_ISA;
 
 constexpr double CLIP = 5, CLIP_LINEAR = 30, STRETCH = 0.5, SQUARE = 1.5, LEAST_DOUBT = 0.05;
 constexpr int64_t RANK_EVERY = 20, LISTEN = 16;
@@ -15,11 +156,7 @@ constexpr double COLDEST = 1e-2, HOTTEST = 1e2;
 constexpr double MIX_RIDGE = 100, MIX_CLIP = 3;
 constexpr double FAST = 50, SLOW = 500, RISE = 2;
 
-struct GraphMklRound {
-  using Problem = GraphMkl::Problem;
-  using State = GraphMkl::State;
-  using Room = GraphMkl::Room;
-
+struct Round {
   // One expert's place in the arrays; i is its map, b its learner there.
   struct Expert {
     long i, b, n, stride;
@@ -110,7 +247,7 @@ struct GraphMklRound {
       return;
     }
     const double *V = F.V + i * F.d * F.P;
-    if (within_reach(F, xs)) {
+    if (phases_in_range(F, xs)) {
       for (long b = 0; b < F.P; b += W) {
         vec phase, sine, cosine;
         phases<1>(V + b, F.d, F.P, xs, &phase);
@@ -170,7 +307,7 @@ struct GraphMklRound {
     }
     double q = 0;
     if (x.b == 0) {
-      root_times(x.R, x.n, x.stride, z, phi);
+      factor_times(x.R, x.n, x.stride, z, phi);
       q = dot(phi, phi, x.stride);
     }
     room.q[g * p.E + e] = q;
@@ -275,10 +412,10 @@ struct GraphMklRound {
     bool fine = true;
     heard = 0;
     for (long g = 0; g < 2; ++g) {
-      for (long i = 0; i <= p.maps; ++i) scratch.lead[i] = 0;
+      for (long i = 0; i <= p.maps; ++i) scratch.flags[i] = 0;
       if (s.age[g] >= 0) scaled(p, s, room, g, room.x);
       each_awake(p, s, g, [&](long e, bool speaks) {
-        listen(p, s, room, g, e, scratch.lead);
+        listen(p, s, room, g, e, scratch.flags);
         fine = fine && bounded(room.mu + (g * p.E + e) * p.K, p.K);
         if (speaks) top = greater(top, s.evidence[g * p.E + e]);
         ++heard;
@@ -336,7 +473,7 @@ struct GraphMklRound {
   }
 
   static void predict(const Problem &p, const State &s, Scratch &scratch, const double *x, double *out) {
-    Room room(p, scratch.more);
+    Room room(p, scratch.extra);
     long heard;
     mix(p, s, scratch, room, x, out, heard);
   }
@@ -356,7 +493,7 @@ struct GraphMklRound {
   static void solve(const Problem &p, Room &room, double *R, long n, long stride, const double *phi, double q,
                     double weight) {
     const double left = p.sure > 0 ? 1 / p.sure - 1 / greater(q, LEAST_VARIANCE) : weight;
-    root_update(R, n, stride, phi, lesser(weight, left), room.keep, room.take, room.Pz);
+    factor_update(R, n, stride, phi, lesser(weight, left), room.keep, room.take, room.Pz);
   }
 
   static void correct(const Problem &p, State &s, Room &room, double y, double weight) {
@@ -366,7 +503,7 @@ struct GraphMklRound {
       double *R = s.R_mix + g * p.E * p.stride_mix, *theta = s.theta_mix + g * p.stride_mix;
       const double *z = room.beyond + g * p.stride_mix;
       const double gap = wanted - dot(theta, z, p.stride_mix);
-      root_times(R, p.E, p.stride_mix, z, room.phi_mix);
+      factor_times(R, p.E, p.stride_mix, z, room.phi_mix);
       const double q = dot(room.phi_mix, room.phi_mix, p.stride_mix);
       solve(p, room, R, p.E, p.stride_mix, room.phi_mix, q, weight);
       add(theta, weight * gap / (1 + weight * q), room.Pz, p.stride_mix);
@@ -454,7 +591,7 @@ struct GraphMklRound {
       for (long i = 0; i <= p.maps; ++i) {
         features(p, i, room, z);
         const Expert first(p, s, g, first_on(p, i));
-        root_times(first.R, first.n, first.stride, z, phi);
+        factor_times(first.R, first.n, first.stride, z, phi);
         const double q = dot(phi, phi, first.stride);
         for (long b = 0; b < learners_on(p, i); ++b)
           improve(p, s, room, g, first_on(p, i) + b, z, phi, q, room.target, s.worth[g * KEPT + j]);
@@ -582,14 +719,14 @@ struct GraphMklRound {
   }
 
   static void run(const Problem &p, State &s, Scratch &scratch, Chunk &chunk) {
-    Room room(p, scratch.more);
+    Room room(p, scratch.extra);
     const long width = p.classify ? p.K : 2;
     for (; chunk.done < chunk.rows; ++chunk.done) {
       double *said = chunk.out + chunk.done * width;
-      const double y = clamp(chunk.y[chunk.done]), *r = chunk.r + 2 * chunk.done;
+      const double y = clamp(chunk.y[chunk.done]), *r = chunk.uniforms + 2 * chunk.done;
       long heard;
       if (!mix(p, s, scratch, room, chunk.X + chunk.done * p.V.d, said, heard)) return;
-      chunk.heard += heard;
+      chunk.evaluated += heard;
       const double weight = chunk.weight ? chunk.weight[chunk.done] : 1;
       if (weight == 0) {
         ++s.t;
@@ -638,5 +775,12 @@ struct GraphMklRound {
   }
 };
 
-}  // namespace OMKL_ISA
-}  // namespace omkl
+inline void predict(const Problem &problem, const State &state, Scratch &s, const double *x, double *out) {
+  Round::predict(problem, state, s, x, out);
+}
+inline void run(const Problem &problem, State &state, Scratch &s, Chunk &chunk) {
+  Round::run(problem, state, s, chunk);
+}
+
+}  // namespace omkl::graph_mkl::OMKL_ISA
+#endif

@@ -1,0 +1,190 @@
+// One algorithm as Python calls it: Engine holds a Problem, Memory holds a State bound to Python's arrays.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "fleet.hpp"
+#include "problem.hpp"
+#include "python.hpp"
+#include "visitors.hpp"
+
+namespace omkl {
+
+// x * 0 is 0 unless x is not finite.
+inline bool all_finite(const double *v, long size) {
+  double sum = 0;
+  for (long i = 0; i < size; ++i) sum += v[i] * 0;
+  return sum == 0;
+}
+
+// One block of aligned doubles per thread, which grows when a larger problem needs more.
+inline Scratch thread_memory(long N, long P, long extra) {
+  thread_local std::vector<double> memory;
+  const long Np = padded(N);
+  const size_t size = static_cast<size_t>(N * 2 * P + P + 9 * Np + padded(extra) + LANES);
+  if (memory.size() < size) memory.resize(size);
+  auto address = reinterpret_cast<uintptr_t>(memory.data());
+  double *a = memory.data() + (64 - address % 64) % 64 / 8;
+  Scratch s{};
+  s.z = a, a += N * 2 * P;
+  s.phase = a, a += P;
+  s.f = a, a += Np;
+  s.norm = a, a += Np;
+  s.p = a, a += Np;
+  s.work = a, a += Np;
+  s.u = a, a += Np;
+  s.shares = a, a += Np;
+  s.extra = a, a += padded(extra);
+  s.evaluated = reinterpret_cast<int *>(a), a += Np;
+  s.flags = reinterpret_cast<uint8_t *>(a);
+  return s;
+}
+
+struct AnyMemory {};
+struct AnyEngine {};
+
+template <class State>
+struct Memory : AnyMemory {
+  State state{};
+  References references;
+  ConstVector supplied;  // the uniform numbers that single rows will take
+  const double *uniforms = nullptr;
+  long unused = 0;
+};
+
+// What `learn` returns instead of a number of kernels; as in engine/__init__.py.
+constexpr long DIVERGED = -1, NO_UNIFORMS = -2, REFUSED = -3;
+
+template <class ProblemType, class StateType>
+struct Engine : AnyEngine {
+  using Problem = ProblemType;
+  using State = StateType;
+  using Key = omkl::Key<Problem, State>;
+
+  Problem problem{};
+  References references;
+  const Loop<Problem, State> *loop;
+
+  Engine(nb::handle object, const Loop<Problem, State> *loop_) : loop(loop_) {
+    Reader reader(object, references);
+    problem.read(reader);
+  }
+
+  // One kernel more than there are, because GraphMKL flags the maps of its other experts too.
+  Scratch working_memory() const { return thread_memory(kernels(problem) + 1, features(problem), scratch(problem)); }
+
+  void require_inputs(size_t d) const {
+    if (d != static_cast<size_t>(inputs(problem)))
+      throw nb::value_error(("x must have " + std::to_string(inputs(problem)) + " values, got " + std::to_string(d) +
+                             "; the learner was made for that many features")
+                                .c_str());
+  }
+
+  Memory<State> memory(nb::handle state) const {
+    Memory<State> memory;
+    Binder binder(state, memory.references);
+    memory.state.visit(problem, binder);
+    return memory;
+  }
+
+  nb::dict numbers(Memory<State> &memory) const {
+    Numbers visitor;
+    memory.state.visit(problem, visitor);
+    return visitor.numbers;
+  }
+
+  double predict(const Memory<State> &memory, ConstVector x) const {
+    require_inputs(x.shape(0));
+    double out;
+    if (outputs(problem) != 1) throw nb::type_error("a prediction is more than one number; call predict_rows");
+    Scratch s = working_memory();
+    loop->predict(problem, memory.state, s, x.data(), &out);
+    return out;
+  }
+
+  void predict_rows(const Memory<State> &memory, ConstMatrix X, Vector out) const {
+    require_inputs(X.shape(1));
+    const size_t width = static_cast<size_t>(outputs(problem));
+    if (out.shape(0) != X.shape(0) * width) throw nb::value_error("X and out must have as many rows");
+    nb::gil_scoped_release release;
+    Scratch s = working_memory();
+    for (size_t i = 0; i < X.shape(0); ++i)
+      loop->predict(problem, memory.state, s, X.data() + i * X.shape(1), out.data() + i * width);
+  }
+
+  // Returns how many kernels were evaluated, or why there was no round.
+  long learn(Memory<State> &memory, ConstVector x, double y, double weight) const {
+    const long draws = uniforms(problem);
+    if (memory.unused < draws) return NO_UNIFORMS;
+    if (x.shape(0) != static_cast<size_t>(inputs(problem))) return REFUSED;
+    if (!missing(problem) && !all_finite(x.data(), inputs(problem))) return REFUSED;
+    thread_local std::vector<double> out;
+    out.resize(static_cast<size_t>(outputs(problem)));
+    Chunk chunk{1, x.data(), &y, memory.uniforms, &weight, out.data(), 0, 0};
+    Scratch s = working_memory();
+    loop->run(problem, memory.state, s, chunk);
+    if (!chunk.done) return DIVERGED;
+    memory.uniforms += draws;
+    memory.unused -= draws;
+    return chunk.evaluated;
+  }
+
+  // Returns (rows learned, kernels evaluated).
+  nb::tuple run(Memory<State> &memory, ConstMatrix X, ConstVector y, ConstVector uniforms, nb::object weight,
+                Vector out) const {
+    require_inputs(X.shape(1));
+    const size_t rows = X.shape(0);
+    if (y.shape(0) != rows || out.shape(0) != rows * static_cast<size_t>(outputs(problem)))
+      throw nb::value_error("X, y and out must have as many rows");
+    const double *w = nullptr;
+    ConstVector weights;
+    if (!weight.is_none()) {
+      weights = nb::cast<ConstVector>(weight);
+      if (weights.shape(0) != rows) throw nb::value_error("X and weight must have as many rows");
+      w = weights.data();
+    }
+    Chunk chunk{static_cast<long>(rows), X.data(), y.data(), uniforms.data(), w, out.data(), 0, 0};
+    {
+      nb::gil_scoped_release release;
+      Scratch s = working_memory();
+      loop->run(problem, memory.state, s, chunk);
+    }
+    return nb::make_tuple(chunk.done, chunk.evaluated);
+  }
+};
+
+template <class Problem, class State>
+nb::object bind(nb::module_ &m, const std::string &name, const Loop<Problem, State> &(*loop)(const std::string &isa)) {
+  using namespace nb::literals;
+  using E = Engine<Problem, State>;
+  using M = Memory<State>;
+  nb::class_<M, AnyMemory>(m, (name + "_memory").c_str())
+      .def_prop_ro("t", [](const M &self) { return self.state.t; })
+      .def_ro("unused", &M::unused)
+      .def(
+          "supply",
+          [](M &self, ConstVector uniforms) {
+            self.supplied = uniforms;
+            self.uniforms = uniforms.data();
+            self.unused = static_cast<long>(uniforms.shape(0));
+          },
+          "uniforms"_a);
+  nb::class_<E, AnyEngine> engine(m, (name + "_engine").c_str());
+  engine
+      .def(
+          "__init__",
+          [loop](E *self, nb::handle problem, const std::string &isa) { new (self) E(problem, &loop(isa)); },
+          "problem"_a, "isa"_a)
+      .def("memory", &E::memory, "state"_a)
+      .def("numbers", &E::numbers, "memory"_a)
+      .def("predict", &E::predict, "memory"_a, "x"_a)
+      .def("predict_rows", &E::predict_rows, "memory"_a, "X"_a, "out"_a.noconvert())
+      .def("learn", &E::learn, "memory"_a, "x"_a, "y"_a, "weight"_a)
+      .def("run", &E::run, "memory"_a, "X"_a, "y"_a, "uniforms"_a, "weight"_a.none(), "out"_a.noconvert());
+  constexpr bool fixed_size = requires { requires State::fixed_size; };
+  if constexpr (fixed_size) bind_fleet<E>(engine);
+  engine.attr("fixed_size") = fixed_size;
+  return engine;
+}
+
+}  // namespace omkl

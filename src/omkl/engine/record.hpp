@@ -1,0 +1,73 @@
+// A state as one row of doubles: the visitor that lists the parts of such a record, loads a state from it or stores it.
+#pragma once
+#include <concepts>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "visitors.hpp"
+
+namespace omkl {
+
+// Arrays start on a register and are padded to whole ones; numbers follow each other.
+class Record : public Nested<Record> {
+ public:
+  enum class Mode { list, load, store };
+  struct Part {
+    std::string name;
+    const char *kind;
+    long at;  // in doubles
+    std::vector<long> shape;
+  };
+
+  explicit Record(Mode mode, double *record = nullptr) : mode_(mode), record_(record) {}
+
+  std::vector<Part> parts;  // in mode list
+
+  long size() const { return padded(at_); }
+
+  void padded_array(const char *name, double *&pointer, Shape shape) { pointer = take(name, "float", shape, 1); }
+
+  // Rows are not padded in plain arrays, so that only those of one axis are laid out as the record has them.
+  template <class T>
+  void array(const char *name, T *&pointer, Shape shape) {
+    if (shape.size() != 1) throw std::logic_error("a record has no plain arrays of more than one axis");
+    constexpr const char *kind = std::same_as<T, double> ? "float" : std::same_as<T, int64_t> ? "int" : "bool";
+    pointer = reinterpret_cast<T *>(take(name, kind, shape, static_cast<long>(sizeof(double) / sizeof(T))));
+  }
+
+  template <class T>
+  void number(const char *name, T &value) {
+    static_assert(sizeof(T) == sizeof(double));
+    if (mode_ == Mode::list) parts.push_back({prefix_ + name, std::same_as<T, double> ? "float" : "int", at_, {}});
+    if (mode_ == Mode::load) value = reinterpret_cast<T *>(record_)[at_];
+    if (mode_ == Mode::store) reinterpret_cast<T *>(record_)[at_] = value;
+    ++at_;
+  }
+
+  std::string enter(const char *name) {
+    if (mode_ != Mode::list) return {};
+    std::string outer = prefix_;
+    prefix_ += std::string(name) + ".";
+    return outer;
+  }
+  void leave(const std::string &outer) { prefix_ = outer; }
+
+ private:
+  double *take(const char *name, const char *kind, Shape shape, long per_double) {
+    at_ = padded(at_);
+    const long start = at_;
+    if (mode_ == Mode::list) parts.push_back({prefix_ + name, kind, start, shape});
+    long rows = 1, last = 1;
+    for (long n : shape) rows *= last, last = n;
+    at_ += rows * padded((last + per_double - 1) / per_double);
+    return mode_ == Mode::list ? nullptr : record_ + start;
+  }
+
+  Mode mode_;
+  double *record_;
+  long at_ = 0;
+  std::string prefix_;
+};
+
+}  // namespace omkl
