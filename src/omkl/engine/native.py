@@ -4,14 +4,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
-from omkl.arrays import is_padded, padded_copy
-
 P = TypeVar("P", bound=tuple[Any, ...])
 
 
-def padded_frequencies(problem: Any) -> Any:
-    """A Problem of the paper's algorithms, its frequencies laid out for C++."""
-    return problem if is_padded(problem.V) else problem._replace(V=padded_copy(problem.V))
+def itself(problem: P) -> P:
+    return problem
 
 
 def every(problem: Any) -> bool:
@@ -23,7 +20,7 @@ class Native(Generic[P]):
     """How Python's Problem and State are handed to the C++ counterpart of the same name in `omkl/engine`.
 
     view
-        The object whose attributes C++ reads, made from the Problem; unless given, the Problem with its frequencies V laid out for C++.
+        The object whose attributes C++ reads, made from the Problem; the Problem itself unless given.
     supports
         Whether the C++ implementation covers this Problem; it does unless given.
     padded
@@ -32,7 +29,7 @@ class Native(Generic[P]):
         Names of the state's arrays that get longer along their last axis as rows are learned.
     """
 
-    view: Callable[[P], Any] = padded_frequencies
+    view: Callable[[P], Any] = itself
     supports: Callable[[P], bool] = every
     padded: tuple[str, ...] = ("theta",)
     grows: tuple[str, ...] = ()
