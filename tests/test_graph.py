@@ -12,9 +12,9 @@ from omkl.algorithms.schedule import Schedule
 from omkl.graph import (
     by_similarity,
     dominating_set,
-    leaders_by_rank,
-    leaders_by_share,
-    mentors,
+    dominating_by_rank,
+    dominating_by_threshold,
+    nearest_dominating,
     refined,
     similarity_graph,
 )
@@ -105,47 +105,47 @@ LOG_U = arrays(float, st.integers(1, 15), elements=st.floats(-800, 0) | st.sampl
 
 def test_when_all_u_are_equal_every_node_leads_and_no_edge_is_added():
     graph = similarity_graph(DICTIONARIES["paper"], 5, 5)
-    lead = leaders_by_rank(np.zeros(41), 10)
-    assert lead.all()
-    np.testing.assert_array_equal(refined(graph.A, mentors(graph.order, lead)), graph.A)
+    dominating = dominating_by_rank(np.zeros(41), 10)
+    assert dominating.all()
+    np.testing.assert_array_equal(refined(graph.A, nearest_dominating(graph.order, dominating)), graph.A)
 
 
 def test_the_tenth_largest_leads_with_all_that_tie_with_it():
     log_u = -np.array([0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 9, 9, 10, 11.0])
-    np.testing.assert_array_equal(leaders_by_rank(log_u[::-1], 10), np.arange(14) >= 2)
+    np.testing.assert_array_equal(dominating_by_rank(log_u[::-1], 10), np.arange(14) >= 2)
 
 
 def test_in_a_dictionary_of_fewer_than_ten_every_node_leads():
-    assert leaders_by_rank(-np.arange(9.0), 10).all()
+    assert dominating_by_rank(-np.arange(9.0), 10).all()
 
 
 @given(LOG_U, st.integers(1, 12))
 def test_at_least_the_asked_rank_leads_and_nobody_lighter_than_a_follower(log_u, rank):
-    lead = leaders_by_rank(log_u, rank)
-    assert lead.sum() >= min(rank, len(log_u))
-    assert lead.all() or log_u[lead].min() > log_u[~lead].max()
+    dominating = dominating_by_rank(log_u, rank)
+    assert dominating.sum() >= min(rank, len(log_u))
+    assert dominating.all() or log_u[dominating].min() > log_u[~dominating].max()
 
 
 @given(st.integers(1, 15).flatmap(lambda N: arrays(bool, N)))
-def test_a_mentor_leads_and_no_leader_is_more_similar(lead):
-    assume(lead.any())
-    order = by_similarity(of_all_families(len(lead)), 2)
-    d = mentors(order, lead)
-    assert lead[d].all()
-    assert (d[lead] == np.flatnonzero(lead)).all()
+def test_a_mentor_leads_and_no_leader_is_more_similar(dominating):
+    assume(dominating.any())
+    order = by_similarity(of_all_families(len(dominating)), 2)
+    d = nearest_dominating(order, dominating)
+    assert dominating[d].all()
+    assert (d[dominating] == np.flatnonzero(dominating)).all()
     for i, row in enumerate(order):
         before = row[: np.flatnonzero(row == d[i])[0]]
-        assert not lead[before].any()
+        assert not dominating[before].any()
 
 
 @given(LOG_U, st.integers(1, 12))
 def test_refinement_only_adds_edges_and_makes_the_leaders_dominate(log_u, rank):
     N = len(log_u)
     graph = similarity_graph(of_all_families(N), 2, min(3, N))
-    lead = leaders_by_rank(log_u, rank)
-    A = refined(graph.A, mentors(graph.order, lead))
+    dominating = dominating_by_rank(log_u, rank)
+    A = refined(graph.A, nearest_dominating(graph.order, dominating))
     assert (graph.A <= A).all()
-    assert A[lead].any(axis=0).all()
+    assert A[dominating].any(axis=0).all()
     assert (A.sum(axis=0) <= graph.A.sum(axis=0) + 1).all()
 
 
@@ -168,13 +168,13 @@ def test_the_leaders_of_a_constant_beta_are_those_whose_chance_reaches_it(log_u,
     beta = share / len(u)
     chance = (1 - xi) * u + xi / len(u)
     clear = np.abs(chance - beta) > 1e-12  # where rounding does not decide
-    np.testing.assert_array_equal(leaders_by_share(u, xi, beta)[clear], (chance >= beta)[clear])
+    np.testing.assert_array_equal(dominating_by_threshold(u, xi, beta)[clear], (chance >= beta)[clear])
 
 
 @given(st.integers(1, 60), st.floats(0, 1))
 def test_where_rounding_would_leave_no_leader_the_heaviest_leads(N, xi):
     """All u equal and beta = 1/N: every node is just on the threshold."""
-    assert leaders_by_share(np.full(N, 1 / N), xi, 1 / N)[0]
+    assert dominating_by_threshold(np.full(N, 1 / N), xi, 1 / N)[0]
 
 
 def test_a_beta_above_one_nth_is_refused():

@@ -70,7 +70,7 @@ def frequencies(
     return V
 
 
-def few_inputs(V: Tensor, names: Sequence[str], orders: Sequence[int | None], seed: int) -> None:
+def limit_inputs(V: Tensor, names: Sequence[str], orders: Sequence[int | None], seed: int) -> None:
     """Let the random features of kernel i look at orders[i] inputs each, drawn for each of them; None: at all.
 
     The kernel is then a mean over sets of so many inputs, a sum of functions of few inputs each. What is
@@ -78,7 +78,7 @@ def few_inputs(V: Tensor, names: Sequence[str], orders: Sequence[int | None], se
     looked at depends on (seed, their names) alone, not on their order.
 
     >>> V = frequencies([Gaussian(1.0)], ["age", "height", "weight"], 4, seed=1)
-    >>> few_inputs(V, ["age", "height", "weight"], [2], seed=1)
+    >>> limit_inputs(V, ["age", "height", "weight"], [2], seed=1)
     >>> np.count_nonzero(V[0], axis=0)
     array([2, 2, 2, 2])
     """

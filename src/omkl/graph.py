@@ -73,28 +73,28 @@ def similarity_graph(kernels: Sequence[Kernel], d: int, out_degree: int) -> Grap
 
 # Refinement
 
-ROUNDING = 4e-16  # all nodes lead when all u are 1/N and beta is 1/N too
+ROUNDING = 4e-16  # all nodes dominating when all u are 1/N and beta is 1/N too
 
 
-def leaders_by_rank(log_u: Vector, rank: int) -> Mask:
+def dominating_by_rank(log_u: Vector, rank: int) -> Mask:
     """D'_t of (22) with the beta of the experiments: the nodes whose u is at least the rank-th largest."""
-    lead: Mask = log_u >= np.sort(log_u)[-min(rank, len(log_u))]  # (22)
-    return lead
+    dominating: Mask = log_u >= np.sort(log_u)[-min(rank, len(log_u))]  # (22)
+    return dominating
 
 
-def leaders_by_share(u: Vector, xi: float, beta: float) -> Mask:
+def dominating_by_threshold(u: Vector, xi: float, beta: float) -> Mask:
     """D'_t of (22) for a constant beta <= 1/N, multiplied through by 1 - xi, which may be 0.
 
     The heaviest node belongs to it by the theorem; rounding may not take it away.
     """
-    lead: Mask = (1 - xi) * u >= beta - xi / len(u) - ROUNDING  # (22)
-    lead[np.argmax(u)] = True
-    return lead
+    dominating: Mask = (1 - xi) * u >= beta - xi / len(u) - ROUNDING  # (22)
+    dominating[np.argmax(u)] = True
+    return dominating
 
 
-def mentors(order: Index, lead: Mask) -> Index:
+def nearest_dominating(order: Index, dominating: Mask) -> Index:
     """d_i: the member of D'_t most similar to kernel i, itself when i is in D'_t."""
-    first = np.argmax(lead[order], axis=1)
+    first = np.argmax(dominating[order], axis=1)
     d: Index = order[np.arange(len(order)), first]  # (23)
     return d
 

@@ -15,7 +15,7 @@ from omkl.arrays import Matrix, Vector
 from omkl.engine import _native
 
 
-class Running:
+class RunningStatistics:
     """Count, mean and sum of squared deviations of d columns, (3, d).
 
     A row is tried first (`try_...`) and kept when the learner has taken it (`keep`), so that one
@@ -32,14 +32,14 @@ class Running:
         # copies, because joblib hands out arrays that cannot be written to
         self.stats, self._spare = np.array(kept["stats"]), np.zeros_like(kept["stats"])
 
-    def keep(self) -> None:
+    def commit(self) -> None:
         self.stats, self._spare = self._spare, self.stats
 
     def restore(self, stats: Matrix) -> None:
         self.stats = stats
 
 
-class InputScaler(Running):
+class InputScaler(RunningStatistics):
     """Inputs standardised as they come.
 
     >>> scaler = InputScaler(1)
@@ -62,7 +62,7 @@ class InputScaler(Running):
         _native.standardise_each(self.stats, self._spare, X, out)
         return out
 
-    def try_dict(self, x: dict[Any, Any], names: tuple[Any, ...], raw: Vector, out: Vector) -> int:
+    def transform_dict(self, x: dict[Any, Any], names: tuple[Any, ...], raw: Vector, out: Vector) -> int:
         """The values of x for these names, NaN where there is none, into `raw`, and standardised into `out`.
 
         Returns how many there were, or -1 - i where that for names[i] is not a finite number.
@@ -75,14 +75,14 @@ class InputScaler(Running):
         self._spare = np.zeros_like(self.stats)
 
 
-class TargetScaler(Running):
+class TargetScaler(RunningStatistics):
     """A target mapped as it comes.
 
     >>> scaler = TargetScaler()
     >>> y, shift, scale = scaler.learn(np.array([5.0, 7.0, 6.0]))
     >>> y, shift, scale
     (array([0., 1., 0.]), array([0., 5., 6.]), array([0., 0., 1.]))
-    >>> scaler.back(np.array([0.0, 1.0])).round(4)
+    >>> scaler.inverse_transform(np.array([0.0, 1.0])).round(4)
     array([6.    , 6.8165])
     """
 
@@ -95,14 +95,14 @@ class TargetScaler(Running):
         _native.standardise_targets(self.stats, y, out, shift, scale)
         return out, shift, scale
 
-    def try_one(self, y: float) -> float:
+    def transform_one(self, y: float) -> float:
         return _native.standardise_target(self.stats, self._spare, y)
 
-    def back(self, f: Vector) -> Vector:
+    def inverse_transform(self, f: Vector) -> Vector:
         shift, scale = _native.target_map(self.stats)
         mapped: Vector = shift + scale * f
         return mapped
 
-    def back_one(self, f: float) -> float:
+    def inverse_transform_one(self, f: float) -> float:
         shift, scale = _native.target_map(self.stats)
         return shift + scale * f

@@ -10,7 +10,7 @@ from omkl.algorithms import graph_mkl, omkl_gf, omkr, raker, rfomkr, sfg_mkl, sf
 from omkl.algorithms.descent import Descent, Stabiliser
 from omkl.algorithms.schedule import Schedule
 from omkl.algorithms.sfg_mkl import Commit
-from omkl.features import Draw, column_names, few_inputs, frequencies, orthogonal_frequencies
+from omkl.features import Draw, column_names, frequencies, limit_inputs, orthogonal_frequencies
 from omkl.graph import similarity_graph
 from omkl.kernels import Gaussian, Kernel, dictionary
 from omkl.losses import LossName
@@ -294,7 +294,7 @@ class GraphSettings:
         kernels = self.all_kernels
         V = frequencies(kernels, names, self.n_features, seed)
         orders = [self.orders[i % len(self.orders)] for i in range(len(tuple(self.kernels)))]
-        few_inputs(V, names, [*orders, *(1 for _ in self.singles or ())], seed)
+        limit_inputs(V, names, [*orders, *(1 for _ in self.singles or ())], seed)
         graph = similarity_graph(kernels, self.delta_dimension or len(names), min(self.out_degree, len(kernels)))
         return graph_mkl.Problem(
             V, graph, self.task, self.outputs, tuple(float(step) for step in self.steps),

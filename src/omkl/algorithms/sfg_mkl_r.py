@@ -11,7 +11,7 @@ from omkl.algorithms.schedule import Schedule
 from omkl.algorithms.sfg_mkl import Commit, next_node
 from omkl.algorithms.weights import normalised
 from omkl.arrays import Index, Tensor, Vector
-from omkl.graph import Graph, leaders_by_rank, leaders_by_share, mentors, refined
+from omkl.graph import Graph, dominating_by_rank, dominating_by_threshold, nearest_dominating, refined
 
 RANK = 10  # beta of the experiments: the tenth-largest u decides who leads
 
@@ -49,16 +49,16 @@ def draws(problem: Problem) -> int:
 def refine(problem: Problem, log_u: Vector, t: int) -> Index:
     """d_{i,t} of round t."""
     if problem.beta is None:
-        lead = leaders_by_rank(log_u, RANK)  # (22)
+        dominating = dominating_by_rank(log_u, RANK)  # (22)
     else:
-        lead = leaders_by_share(normalised(log_u), problem.schedule.xi_at(t), problem.beta)  # (22)
-    return mentors(problem.graph.order, lead)  # (23)
+        dominating = dominating_by_threshold(normalised(log_u), problem.schedule.xi_at(t), problem.beta)  # (22)
+    return nearest_dominating(problem.graph.order, dominating)  # (23)
 
 
 def chances(problem: Problem, log_u: Vector, d: Index, t: int) -> Vector:
     xi = problem.schedule.xi_at(t)
-    lead = d == np.arange(len(d))
-    p: Vector = (1 - xi) * normalised(log_u) + xi * lead / lead.sum()  # (24)
+    dominating = d == np.arange(len(d))
+    p: Vector = (1 - xi) * normalised(log_u) + xi * dominating / dominating.sum()  # (24)
     return p
 
 

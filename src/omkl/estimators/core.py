@@ -84,7 +84,7 @@ class Core:
         if self.inputs is None:
             found, row = gather(x, self.names, self.missing, self._raw), self._raw
         else:
-            found, row = self.inputs.try_dict(x, self.names, self._raw, self._row), self._row
+            found, row = self.inputs.transform_dict(x, self.names, self._raw, self._row), self._row
         if found < 0:
             raise not_a_number(x, self.names[-1 - found])
         if keep and found < len(x):
@@ -137,7 +137,7 @@ class TargetCore(Core):
     def predict(self, X: Matrix) -> Vector:
         with self._lock:
             f = self.online.ask_rows(self.scaled(X))
-            return f if self.target is None else self.target.back(f)
+            return f if self.target is None else self.target.inverse_transform(f)
 
     def run(self, X: Matrix, y: Vector, weight: Vector | None = None) -> Vector:
         """Prequential predictions; all rows are learned, or none."""
@@ -166,7 +166,7 @@ class TargetCore(Core):
     def predict_row(self, x: dict[Hashable, Any]) -> float:
         with self._lock:
             f = self.online.ask(self.row(x, keep=False))
-            return f if self.target is None else self.target.back_one(f)
+            return f if self.target is None else self.target.inverse_transform_one(f)
 
     def learn_row(self, x: dict[Hashable, Any], y: float, weight: float) -> None:
         with self._lock:
@@ -174,9 +174,9 @@ class TargetCore(Core):
             if self.inputs is None or self.target is None:
                 self.online.tell(row, y, weight)
                 return
-            self.online.tell(row, self.target.try_one(y), weight)
-            self.target.keep()
-            self.inputs.keep()
+            self.online.tell(row, self.target.transform_one(y), weight)
+            self.target.commit()
+            self.inputs.commit()
 
 
 class LabelCore(Core):
@@ -303,7 +303,7 @@ class LabelCore(Core):
             for online, sign in zip(self.learners, self._signs(label), strict=True):
                 online.tell(row, sign, weight)
             if self.inputs is not None:
-                self.inputs.keep()
+                self.inputs.commit()
 
 
 def stretches(known: Sequence[Hashable], y: Sequence[Hashable]) -> list[tuple[int, int, bool]]:

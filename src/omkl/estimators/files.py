@@ -22,7 +22,7 @@ from omkl.persist import (
     encode_progress,
     plain,
 )
-from omkl.scaling import InputScaler, Running, TargetScaler
+from omkl.scaling import InputScaler, RunningStatistics, TargetScaler
 from omkl.settings import GraphSettings, Settings
 
 LARGEST_DRAWN = 2**27  # frequencies; a compact file that asks for more is not believed
@@ -157,7 +157,7 @@ def _online(learner: str, problem: Any, compiled: Any, body: Any, arrays: Arrays
     return Online(learner, problem, checkpoint=checkpoint, compiled=compiled)
 
 
-def _running(scaler: Running, stats: Matrix) -> Running:
+def _running(scaler: RunningStatistics, stats: Matrix) -> RunningStatistics:
     demand(stats.shape == scaler.stats.shape and stats.dtype == np.float64, "the scaling does not fit the problem")
     demand(bool((stats[[0, 2]] >= 0).all()), "a count or a sum of squares is negative")
     scaler.restore(stats)
