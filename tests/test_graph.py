@@ -11,14 +11,15 @@ from omkl.algorithms import sfg_mkl_r
 from omkl.algorithms.schedule import Schedule
 from omkl.graph import (
     by_similarity,
-    dominating_set,
     dominating_by_rank,
     dominating_by_threshold,
+    dominating_set,
+    log_overlap,
     nearest_dominating,
     refined,
     similarity_graph,
 )
-from omkl.kernels import Gaussian, dictionary, log_overlap
+from omkl.kernels import Gaussian, dictionary
 
 DICTIONARIES = {"paper": dictionary("paper"), "families": dictionary("families"), "few": of_all_families(7)}
 SHAPES = [(name, d, M) for name in DICTIONARIES for d in (1, 8, 100) for M in (1, 2, 5, len(DICTIONARIES[name]))]

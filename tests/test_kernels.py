@@ -8,7 +8,7 @@ from scipy.integrate import quad
 from scipy.special import erfc, gammaln, logsumexp
 from streams import FAMILIES, LEARNERS, small, stream
 
-from omkl.graph import by_similarity
+from omkl.graph import by_similarity, log_overlap, log_overlaps
 from omkl.kernels import (
     LOG_2PI,
     Cauchy,
@@ -19,8 +19,6 @@ from omkl.kernels import (
     dictionary,
     log_grid,
     log_integral,
-    log_overlap,
-    log_overlaps,
     mixture,
     squared_distances,
 )

@@ -64,8 +64,8 @@ _HOMES = {
     "river": "omkl.estimators.river",
     "stream": "omkl.stream.model",
     "checkpoint": "omkl.stream.run",
-    "fleet": "omkl.fleet.local",
-    "fleet-key": "omkl.fleet.template",
+    "fleet": "omkl.fleet",
+    "fleet-key": "omkl.fleet",
 }
 _KERNELS: dict[str, type[Kernel]] = {c.__name__: c for c in (Gaussian, Laplacian, Matern, Cauchy)}
 

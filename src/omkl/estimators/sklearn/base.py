@@ -128,8 +128,15 @@ class Regressing(RegressorMixin, Door):  # type: ignore[misc]  # as above
 
     def predict(self, X: Any) -> Vector:
         """Predictions from the learner as it is."""
-        core: Any = self._core()
-        predictions: Vector = core.predict(self._rows(X))
+        check_is_fitted(self, "core_")
+        return self._predict_unchecked(self._rows(X))
+
+    def _predict_unchecked(self, X: Matrix) -> Vector:
+        predictions: Vector = self.core_.predict(X)
+        return predictions
+
+    def _learn_unchecked(self, X: Matrix, y: Vector) -> Vector:
+        predictions: Vector = self.core_.run(X, y)
         return predictions
 
     def _new_core(self) -> TargetCore:
@@ -201,14 +208,24 @@ class Classifying(ClassifierMixin, Door):  # type: ignore[misc]  # as above
         """The likeliest label of each row."""
         return self._choose(self._scores(X))
 
+    def _predict_unchecked(self, X: Matrix) -> NDArray[Any]:
+        return self._choose(self._sorted(self._core_scores(X)))
+
+    def _learn_unchecked(self, X: Matrix, y: NDArray[Any]) -> NDArray[Any]:
+        return self._choose(self._sorted(self.core_.run(X, y.tolist())))
+
     def _new_core(self) -> LabelCore:
         names = column_names(self.n_features_in_)
         return LabelCore(self._learner, self._settings(), self._seed(), names, self.scale, closed=len(self.classes_))
 
     def _scores(self, X: Any) -> Matrix:
-        core = self._core()
-        assert isinstance(core, LabelCore)
-        return self._sorted(core.scores(self._rows(X)))
+        check_is_fitted(self, "core_")
+        return self._sorted(self._core_scores(self._rows(X)))
+
+    def _core_scores(self, X: Matrix) -> Matrix:
+        """A score for each label that the core knows, in its order."""
+        scores: Matrix = self.core_.scores(X)
+        return scores
 
     def _sorted(self, scores: Matrix) -> Matrix:
         """Columns in the order of `classes_`; a label that has not come yet has -inf."""

@@ -136,10 +136,9 @@ class GraphMKLClassifier(OnGraph, Classifying, parameters.GraphMKL):
         names = column_names(self.n_features_in_)
         return GraphLabelCore(self._settings(), self._seed(), names, self.classes_.tolist())
 
-    def _scores(self, X: Any) -> Matrix:
-        core = self._core()
-        assert isinstance(core, GraphLabelCore)
-        return self._sorted(core.chances(self._rows(X)))
+    def _core_scores(self, X: Matrix) -> Matrix:
+        probabilities: Matrix = self.core_.chances(X)
+        return probabilities
 
     def _sorted(self, scores: Matrix) -> Matrix:
         return np.maximum(super()._sorted(scores), 0.0)
