@@ -5,6 +5,7 @@ import subprocess
 import sys
 import threading
 from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -23,6 +24,7 @@ from omkl.fleet.groups import Groups
 from omkl.fleet.storage import EstimatorStorage, RecordStorage
 from omkl.fleet.template import Template, key_generator
 
+FILES = Path(__file__).parent / "files"
 LABELS = ["calm", "gust", "storm"]
 SMALL = {"n_features": 8}
 
@@ -432,6 +434,19 @@ def test_an_inconsistent_fleet_file_is_refused():
     fleet._models._slots = {"a": 0, 1.5: 1}
     with pytest.raises(ModelFileError, match=r"key 1.5 is not valid"):
         omkl.from_bytes(omkl.to_bytes(fleet))
+
+
+def test_files_of_the_first_version_can_still_be_read():
+    X = np.random.default_rng(0).uniform(-1, 1, (12, 2))
+    fleet = omkl.load(FILES / "version1-fleet.omkl")
+    assert list(fleet) == ["a", 7, "b"]
+    np.testing.assert_allclose(
+        fleet.predict_rows(fleet, X[:3]), [0.33199675503600207, 0.045517338279302114, 0.7393605961722328], rtol=1e-12
+    )
+    expected = fleet.pack(7)
+    del fleet[7]
+    fleet.restore([(7, (FILES / "version1-fleet-key.omkl").read_bytes())], features=2)
+    assert fleet.pack(7) == expected
 
 
 # Size and threads
