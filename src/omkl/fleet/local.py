@@ -252,7 +252,7 @@ class Fleet:
         row, error = refused.failure
         advice = "scale the data" if self._stabilised else "use stabiliser='aware'"
         raise DivergenceError(
-            f"row {row}: the model of key {keys[row]!r} diverged, a prediction is beyond 1e100; {advice}; {consequence}"
+            f"row {row}: the model of key {keys[row]!r} diverged, a prediction exceeds 1e100; {advice}; {consequence}"
         ) from error
 
     def _predict(self, keys: list[Any], X: Matrix, gaps: bool = False) -> NDArray[Any]:

@@ -1,6 +1,6 @@
 """Where the models of the keys are: in records that one call of the engine runs, or in estimators one by one.
 
-A model is at a slot, a whole number; slots are numbered from 0 without gaps.
+Every model has a slot; slots are numbered from 0 without gaps.
 """
 
 import copy
@@ -129,7 +129,7 @@ class RecordStorage:
         rng = key_generator(self._template.seed, key)
         state = self._algorithm.init(self._problem, rng.random(self._uniforms))
         # a free record is all zeros, and memory that is not written to costs nothing
-        not_zero = {name: value for name, value in state._asdict().items() if np.any(value)}
+        not_zero = {name: value for name, value in state._asdict().items() if np.count_nonzero(value)}
         self._fill(self._record(slot), not_zero | generator_words(rng.bit_generator.state))
 
     def put(self, slot: int, core: Any) -> None:
@@ -137,7 +137,7 @@ class RecordStorage:
 
     def core(self, slot: int) -> Any:
         record = self._record(slot)
-        core = self._template.core.anew(np.random.default_rng(0))
+        core = self._template.new_core(np.random.default_rng(0))
         fields = {name: self._part(record, name) for name in self._algorithm.State._fields}
         state = self._algorithm.State(**{name: a.copy() if a.ndim else a.item() for name, a in fields.items()})
         high, low, inc_high, inc_low = (int(self._part(record, name)) % 2**64 for name in GENERATOR_WORDS)

@@ -104,7 +104,11 @@ class Template:
 
     def fresh(self, key: Key) -> Any:
         """The key's model before its first row."""
-        return self.model_with(self.core.anew(key_generator(self.seed, key)))
+        return self.model_with(self.new_core(key_generator(self.seed, key)))
+
+    def new_core(self, rng: np.random.Generator) -> Any:
+        """A core that has learned nothing, shares the problem and draws its random numbers from `rng`."""
+        return self.core.anew(rng)
 
     def model_with(self, core: Any) -> Any:
         """An estimator with this core."""
