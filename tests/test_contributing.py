@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from omkl import Gaussian, Laplacian, load, persist, save
-from omkl.kernels import log_overlap
+from omkl.graph import log_overlap
 
 ROOT = Path(__file__).parents[1]
 

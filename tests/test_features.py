@@ -22,16 +22,16 @@ def test_features_have_norm_1(data, d, D):
     assert np.linalg.norm(features(V, x)) == pytest.approx(1, abs=1e-14)
 
 
-def test_the_inner_product_of_two_features_is_the_mean_cosine():
+def test_the_inner_product_of_two_feature_vectors_is_the_mean_cosine():
     rng = np.random.default_rng(0)
     V, x, y = rng.normal(size=(3, 50)), rng.normal(size=3), rng.normal(size=3)
     assert np.vdot(features(V, x), features(V, y)) == pytest.approx(np.cos((x - y) @ V).mean(), abs=1e-14)
 
 
-# Frequencies belong to (seed, name)
+# Frequencies are a function of (seed, name)
 
 
-def test_frequencies_of_a_name_do_not_depend_on_its_place_or_company():
+def test_frequencies_of_an_input_do_not_depend_on_its_position_or_on_other_inputs():
     kernels = of_all_families(6)
     V = frequencies(kernels, NAMES, 5, seed=3)
     for chosen in ([2], [3, 0], [1, 2, 0, 3]):
@@ -55,7 +55,7 @@ def test_column_k_of_an_array_is_the_feature_named_k():
 
 
 @pytest.mark.parametrize("family", FAMILIES.values(), ids=FAMILIES.keys())
-def test_frequencies_follow_the_kernels_spectral_law(family):
+def test_frequencies_have_the_spectral_distribution_of_the_kernel(family):
     kernel, rho, D = family(0.8), np.array([0.5, -0.3]), 200_000
     estimate = np.cos(rho @ frequencies([kernel], ["a", "b"], D, seed=1)[0]).mean()
     assert abs(estimate - kernel.value(rho[None], np.zeros((1, 2)))[0, 0]) < 4 / math.sqrt(2 * D)

@@ -11,21 +11,22 @@ from omkl.algorithms import sfg_mkl_r
 from omkl.algorithms.schedule import Schedule
 from omkl.graph import (
     by_similarity,
+    dominating_by_rank,
+    dominating_by_threshold,
     dominating_set,
-    leaders_by_rank,
-    leaders_by_share,
-    mentors,
+    log_overlap,
+    nearest_dominating,
     refined,
     similarity_graph,
 )
-from omkl.kernels import Gaussian, dictionary, log_overlap
+from omkl.kernels import Gaussian, dictionary
 
 DICTIONARIES = {"paper": dictionary("paper"), "families": dictionary("families"), "few": of_all_families(7)}
 SHAPES = [(name, d, M) for name in DICTIONARIES for d in (1, 8, 100) for M in (1, 2, 5, len(DICTIONARIES[name]))]
 
 
 @pytest.fixture(params=SHAPES, ids=lambda shape: "-".join(map(str, shape)))
-def shaped(request):
+def graph_and_degree(request):
     name, d, M = request.param
     return similarity_graph(DICTIONARIES[name], d, M), M
 
@@ -33,21 +34,21 @@ def shaped(request):
 # Algorithm 3
 
 
-def test_every_node_has_exactly_M_out_neighbours_itself_among_them(shaped):
-    graph, M = shaped
+def test_every_node_has_exactly_M_out_neighbours_including_itself(graph_and_degree):
+    graph, M = graph_and_degree
     assert (graph.A.sum(axis=1) == M).all()
     assert np.diagonal(graph.A).all()
     assert (graph.order[:, 0] == np.arange(len(graph.A))).all()
 
 
-def test_the_cover_is_uniform_on_a_set_that_dominates(shaped):
-    graph, _ = shaped
+def test_cover_is_the_uniform_distribution_on_a_dominating_set(graph_and_degree):
+    graph, _ = graph_and_degree
     D = np.flatnonzero(graph.cover)
     assert graph.A[D].any(axis=0).all()
     np.testing.assert_array_equal(graph.cover[D], 1 / len(D))
 
 
-def test_out_neighbours_are_those_of_least_delta():
+def test_out_neighbours_are_the_kernels_of_smallest_delta():
     kernels, d = of_all_families(7), 2
     K = np.exp([[log_overlap(a, b, d) for b in kernels] for a in kernels])
     delta = np.diagonal(K)[:, None] + np.diagonal(K) - 2 * K  # (7) as printed
@@ -56,20 +57,20 @@ def test_out_neighbours_are_those_of_least_delta():
         assert delta[i, A[i]].max() < delta[i, ~A[i]].min()
 
 
-def test_ties_go_to_the_smaller_index():
-    twins = [Gaussian(1.0), Gaussian(2.0), Gaussian(1.0), Gaussian(2.0), Gaussian(1.0)]
-    order = by_similarity(twins, 3)
+def test_equal_kernels_are_ordered_by_index():
+    kernels = [Gaussian(1.0), Gaussian(2.0), Gaussian(1.0), Gaussian(2.0), Gaussian(1.0)]
+    order = by_similarity(kernels, 3)
     np.testing.assert_array_equal(order[2], [2, 0, 4, 1, 3])
     np.testing.assert_array_equal(order[0], [0, 2, 4, 1, 3])
 
 
-def test_more_out_neighbours_only_add_edges():
+def test_a_larger_out_degree_only_adds_edges():
     graphs = [similarity_graph(DICTIONARIES["paper"], 5, M).A for M in (2, 5, 20, 41)]
     assert all((narrow <= wide).all() for narrow, wide in itertools.pairwise(graphs))
 
 
 @pytest.mark.parametrize("M", [0, -1, 6, 50])
-def test_an_out_degree_beyond_the_dictionary_is_refused(M):
+def test_an_out_degree_outside_1_to_N_is_refused(M):
     with pytest.raises(ValueError, match=f"out_degree must be between 1 and 5, got {M}"):
         similarity_graph(gaussians(5), 2, M)
 
@@ -77,11 +78,11 @@ def test_an_out_degree_beyond_the_dictionary_is_refused(M):
 # Dominating set
 
 
-def test_greedy_cover_takes_who_hears_most_of_the_unheard_and_ties_go_to_the_smaller_index():
+def test_greedy_cover_adds_the_node_with_most_uncovered_neighbours_and_of_equals_that_of_smaller_index():
     A = np.eye(6, dtype=bool)
-    A[1, [0, 2]] = True  # 1 hears 0 1 2
-    A[2, [1, 3, 4]] = True  # 2 hears 1 2 3 4, the most: first
-    A[4, [3, 5]] = True  # of the rest, 0 and 5, one each: 0, then 4 before 5
+    A[1, [0, 2]] = True  # 1 covers 0 1 2
+    A[2, [1, 3, 4]] = True  # 2 covers 1 2 3 4, the most: it is first
+    A[4, [3, 5]] = True  # 0 and 5 are left, and no node covers both: 0, then 4 before 5
     np.testing.assert_array_equal(dominating_set(A), [0, 2, 4])
 
 
@@ -103,54 +104,54 @@ def test_the_dominating_set_dominates_any_graph_with_self_loops(A):
 LOG_U = arrays(float, st.integers(1, 15), elements=st.floats(-800, 0) | st.sampled_from([0.0, -1.0, -2.0]))
 
 
-def test_when_all_u_are_equal_every_node_leads_and_no_edge_is_added():
+def test_where_all_u_are_equal_every_node_is_dominating_and_no_edge_is_added():
     graph = similarity_graph(DICTIONARIES["paper"], 5, 5)
-    lead = leaders_by_rank(np.zeros(41), 10)
-    assert lead.all()
-    np.testing.assert_array_equal(refined(graph.A, mentors(graph.order, lead)), graph.A)
+    dominating = dominating_by_rank(np.zeros(41), 10)
+    assert dominating.all()
+    np.testing.assert_array_equal(refined(graph.A, nearest_dominating(graph.order, dominating)), graph.A)
 
 
-def test_the_tenth_largest_leads_with_all_that_tie_with_it():
+def test_the_node_of_tenth_largest_u_is_dominating_with_all_of_equal_u():
     log_u = -np.array([0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 9, 9, 10, 11.0])
-    np.testing.assert_array_equal(leaders_by_rank(log_u[::-1], 10), np.arange(14) >= 2)
+    np.testing.assert_array_equal(dominating_by_rank(log_u[::-1], 10), np.arange(14) >= 2)
 
 
-def test_in_a_dictionary_of_fewer_than_ten_every_node_leads():
-    assert leaders_by_rank(-np.arange(9.0), 10).all()
+def test_in_a_dictionary_of_fewer_than_ten_kernels_every_node_is_dominating():
+    assert dominating_by_rank(-np.arange(9.0), 10).all()
 
 
 @given(LOG_U, st.integers(1, 12))
-def test_at_least_the_asked_rank_leads_and_nobody_lighter_than_a_follower(log_u, rank):
-    lead = leaders_by_rank(log_u, rank)
-    assert lead.sum() >= min(rank, len(log_u))
-    assert lead.all() or log_u[lead].min() > log_u[~lead].max()
+def test_at_least_rank_nodes_are_dominating_and_all_others_have_smaller_u(log_u, rank):
+    dominating = dominating_by_rank(log_u, rank)
+    assert dominating.sum() >= min(rank, len(log_u))
+    assert dominating.all() or log_u[dominating].min() > log_u[~dominating].max()
 
 
 @given(st.integers(1, 15).flatmap(lambda N: arrays(bool, N)))
-def test_a_mentor_leads_and_no_leader_is_more_similar(lead):
-    assume(lead.any())
-    order = by_similarity(of_all_families(len(lead)), 2)
-    d = mentors(order, lead)
-    assert lead[d].all()
-    assert (d[lead] == np.flatnonzero(lead)).all()
+def test_the_nearest_dominating_node_is_dominating_and_no_other_is_more_similar(dominating):
+    assume(dominating.any())
+    order = by_similarity(of_all_families(len(dominating)), 2)
+    d = nearest_dominating(order, dominating)
+    assert dominating[d].all()
+    assert (d[dominating] == np.flatnonzero(dominating)).all()
     for i, row in enumerate(order):
         before = row[: np.flatnonzero(row == d[i])[0]]
-        assert not lead[before].any()
+        assert not dominating[before].any()
 
 
 @given(LOG_U, st.integers(1, 12))
-def test_refinement_only_adds_edges_and_makes_the_leaders_dominate(log_u, rank):
+def test_refinement_only_adds_edges_and_makes_the_set_dominating(log_u, rank):
     N = len(log_u)
     graph = similarity_graph(of_all_families(N), 2, min(3, N))
-    lead = leaders_by_rank(log_u, rank)
-    A = refined(graph.A, mentors(graph.order, lead))
+    dominating = dominating_by_rank(log_u, rank)
+    A = refined(graph.A, nearest_dominating(graph.order, dominating))
     assert (graph.A <= A).all()
-    assert A[lead].any(axis=0).all()
+    assert A[dominating].any(axis=0).all()
     assert (A.sum(axis=0) <= graph.A.sum(axis=0) + 1).all()
 
 
 @given(LOG_U, st.floats(0, 1) | st.sampled_from([0.0, 1.0]), st.floats(0.01, 1) | st.just(1.0))
-def test_a_constant_beta_gives_every_kernel_a_chance_of_beta(log_u, xi, share):
+def test_with_a_constant_beta_every_kernel_is_evaluated_with_probability_beta_or_more(log_u, xi, share):
     N = len(log_u)
     beta = share / N
     problem = small(kernels=of_all_families(N), out_degree=min(2, N), beta=beta).problem("sfg-mkl-r", 2)
@@ -163,18 +164,18 @@ def test_a_constant_beta_gives_every_kernel_a_chance_of_beta(log_u, xi, share):
 
 
 @given(arrays(float, st.integers(1, 15), elements=st.floats(-30, 0)), st.floats(0, 1), st.floats(0.01, 1))
-def test_the_leaders_of_a_constant_beta_are_those_whose_chance_reaches_it(log_u, xi, share):
+def test_with_a_constant_beta_the_dominating_nodes_are_those_of_probability_beta_or_more(log_u, xi, share):
     u = np.exp(log_u) / np.exp(log_u).sum()
     beta = share / len(u)
-    chance = (1 - xi) * u + xi / len(u)
-    clear = np.abs(chance - beta) > 1e-12  # where rounding does not decide
-    np.testing.assert_array_equal(leaders_by_share(u, xi, beta)[clear], (chance >= beta)[clear])
+    probability = (1 - xi) * u + xi / len(u)
+    clear = np.abs(probability - beta) > 1e-12  # where rounding does not matter
+    np.testing.assert_array_equal(dominating_by_threshold(u, xi, beta)[clear], (probability >= beta)[clear])
 
 
 @given(st.integers(1, 60), st.floats(0, 1))
-def test_where_rounding_would_leave_no_leader_the_heaviest_leads(N, xi):
-    """All u equal and beta = 1/N: every node is just on the threshold."""
-    assert leaders_by_share(np.full(N, 1 / N), xi, 1 / N)[0]
+def test_where_rounding_would_leave_no_dominating_node_that_of_largest_u_is_dominating(N, xi):
+    """All u are equal and beta = 1/N: every node is exactly on the threshold."""
+    assert dominating_by_threshold(np.full(N, 1 / N), xi, 1 / N)[0]
 
 
 def test_a_beta_above_one_nth_is_refused():

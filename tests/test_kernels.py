@@ -8,7 +8,7 @@ from scipy.integrate import quad
 from scipy.special import erfc, gammaln, logsumexp
 from streams import FAMILIES, LEARNERS, small, stream
 
-from omkl.graph import by_similarity
+from omkl.graph import by_similarity, log_overlap, log_overlaps
 from omkl.kernels import (
     LOG_2PI,
     Cauchy,
@@ -19,8 +19,6 @@ from omkl.kernels import (
     dictionary,
     log_grid,
     log_integral,
-    log_overlap,
-    log_overlaps,
     mixture,
     squared_distances,
 )
@@ -32,7 +30,7 @@ SCALES = [(1.0, 1.0), (0.3, 2.0), (2.0, 0.3), (0.05, 20.0)]
 
 
 def at(kernel, rho):
-    """kappa at displacements given as rows."""
+    """kappa at the differences rho, given as rows."""
     return kernel.value(np.atleast_2d(rho), np.zeros((1, np.shape(rho)[-1])))[:, 0]
 
 
@@ -76,19 +74,19 @@ def test_value_is_the_textbook_formula(kernel, formula):
 
 
 @FAMILY
-def test_only_the_ratio_of_distance_to_length_scale_counts(family):
+def test_only_the_ratio_of_distance_to_length_scale_matters(family):
     rho = np.random.default_rng(3).normal(size=(10, 2))
     np.testing.assert_allclose(at(family(1e-6), 1e-6 * rho), at(family(1e6), 1e6 * rho), rtol=1e-12)
 
 
-# Spectral draws
+# Random frequencies
 
 
 @FAMILY
 @pytest.mark.parametrize("d", [1, 3])
 @pytest.mark.parametrize("D", [50, 800])
-def test_spectral_draws_reproduce_the_kernel_at_rate_one_over_root_D(family, d, D):
-    """cos(psi rho) has mean kappa(rho) and variance (1 + kappa(2 rho)) / 2 - kappa(rho)^2: the error is known."""
+def test_random_frequencies_estimate_the_kernel_with_an_error_of_order_one_over_root_D(family, d, D):
+    """cos(psi rho) has mean kappa(rho) and variance (1 + kappa(2 rho)) / 2 - kappa(rho)^2, so the error is known."""
     kernel, replicates = family(0.8), 500
     rho = np.array([[0.5, -0.3, 0.4]])[:, :d]
     psi = kernel.spectral(np.random.default_rng(4), D * replicates, d)
@@ -116,7 +114,7 @@ def overlap_on_the_line(a, b):
 
 
 def log_overlap_along_the_radius(a, b, d):
-    """Its logarithm over R^d for two radial kernels: the trapezoidal rule in s = log r."""
+    """The logarithm of the integral over R^d for two radial kernels: the trapezoidal rule in s = log r."""
     low, high = sorted((a.length_scale, b.length_scale))
     s, step = np.linspace(math.log(low) - 40, math.log(high) + 8, 20_001, retstep=True)
     rho = np.pad(np.exp(s)[:, None], ((0, 0), (0, d - 1)))
@@ -127,7 +125,7 @@ def log_overlap_along_the_radius(a, b, d):
 
 
 def overlap_in_the_plane(a, b):
-    """The same over R^2 for any two kernels that die off fast: Gauss-Legendre in angle and radius."""
+    """The same over R^2 for any two kernels that decay fast: Gauss-Legendre quadrature in angle and radius."""
     u, weight_u = np.polynomial.legendre.leggauss(120)
     v, weight_v = np.polynomial.legendre.leggauss(300)
     angle, weight_u = math.pi / 4 * (u + 1), math.pi / 4 * weight_u  # a quadrant
@@ -171,7 +169,7 @@ def test_overlap_of_a_radial_and_a_product_kernel_is_an_integral_over_the_plane(
 
 
 @pytest.mark.parametrize("d", [1, 7, 100])
-def test_overlaps_of_gaussians_laplacians_and_their_pairs_have_these_closed_forms(d):
+def test_overlaps_of_gaussians_and_laplacians_equal_their_closed_forms(d):
     a, b = 0.6, 1.7
     for i, j in [(a, b), (a, a), (b, b)]:
         gaussian = d / 2 * math.log(2 * math.pi * i**2 * j**2 / (i**2 + j**2))
@@ -185,19 +183,19 @@ def test_overlaps_of_gaussians_laplacians_and_their_pairs_have_these_closed_form
 
 @pytest.mark.parametrize("d", [1, 3, 100])
 @pytest.mark.parametrize("pair", PAIRS, ids="-".join)
-def test_overlap_does_not_care_who_comes_first(pair, d):
+def test_overlap_is_symmetric(pair, d):
     a, b = FAMILIES[pair[0]](0.4), FAMILIES[pair[1]](1.9)
     assert log_overlap(a, b, d) == pytest.approx(log_overlap(b, a, d), rel=1e-12, abs=1e-12)
 
 
-def test_laplacian_and_matern_one_half_are_one_kernel_on_the_line():
+def test_laplacian_and_matern_one_half_are_the_same_kernel_on_the_line():
     a, b = Laplacian(0.6), Matern(0.6, 0.5)
     assert log_overlap(a, b, 1) == pytest.approx(log_overlap(a, a, 1), abs=1e-12)
     assert log_overlap(b, b, 1) == pytest.approx(log_overlap(a, a, 1), abs=1e-12)
 
 
 @pytest.mark.parametrize("d", [2, 10, 100, 1000])
-def test_overlaps_stay_finite_and_obey_cauchy_and_schwarz_in_any_dimension(d):
+def test_overlaps_are_finite_and_satisfy_the_cauchy_schwarz_inequality_in_any_dimension(d):
     K = log_overlaps(dictionary("families"), d)
     assert np.isfinite(K).all()
     np.testing.assert_array_equal(K, K.T)
@@ -216,7 +214,7 @@ def exact_delta(a, b, d):
 
 
 @pytest.mark.parametrize("d", [1, 2, 5, 8, 15, 100, 300])
-def test_order_of_gaussians_is_that_of_exact_arithmetic(d):
+def test_the_order_of_gaussians_is_that_of_exact_arithmetic(d):
     kernels = dictionary("paper")
     with localcontext(prec=1000):
         exact = [sorted(range(41), key=lambda j, a=a: exact_delta(a, kernels[j], d)) for a in kernels]
@@ -224,26 +222,26 @@ def test_order_of_gaussians_is_that_of_exact_arithmetic(d):
 
 
 @pytest.mark.parametrize("d", [1, 5, 15, 100])
-def test_neighbours_of_a_gaussian_are_near_in_index_in_any_dimension(d):
+def test_neighbours_of_a_gaussian_have_near_indices_in_any_dimension(d):
     nearest = by_similarity(dictionary("paper"), d)[:, :5]
     assert (np.abs(nearest - np.arange(41)[:, None]) <= 4).all()
 
 
-# Dictionaries, and what is refused
+# Dictionaries and invalid input
 
 
-def test_the_papers_dictionary_has_variances_from_a_hundredth_to_a_hundred():
+def test_the_dictionary_of_the_paper_has_variances_from_a_hundredth_to_a_hundred():
     variances = [kernel.length_scale**2 for kernel in dictionary("paper")]
     np.testing.assert_allclose(variances, [10 ** ((i - 21) / 10) for i in range(1, 42)], rtol=1e-14)
 
 
-def test_omkr_of_the_paper_has_no_factor_2():
+def test_the_dictionary_of_omkr_in_the_paper_has_no_factor_2():
     for i, kernel in enumerate(dictionary("paper-omkr"), start=1):
         assert at(kernel, [0.3, 0.4])[0] == pytest.approx(math.exp(-0.25 / 10 ** ((i - 21) / 10)), rel=1e-13)
 
 
 @pytest.mark.parametrize("name", ["paper", "paper-omkr", "gaussian", "mixed", "families"])
-def test_a_named_dictionary_holds_each_kernel_once(name):
+def test_a_named_dictionary_contains_each_kernel_once(name):
     kernels = dictionary(name)
     assert len(set(kernels)) == len(kernels) > 1
 
@@ -256,12 +254,12 @@ def test_a_mixture_is_a_grid_of_each_family():
 
 @FAMILY
 @pytest.mark.parametrize("scale", [0, -1.0, math.nan, math.inf, "wide", None])
-def test_a_length_scale_that_is_no_width_is_refused(family, scale):
+def test_an_invalid_length_scale_is_refused(family, scale):
     with pytest.raises(ValueError, match=f"length_scale must be a positive finite number, got {scale!r}"):
         family(scale)
 
 
-def test_a_matern_of_another_smoothness_is_refused():
+def test_a_matern_kernel_of_another_smoothness_is_refused():
     with pytest.raises(ValueError, match=r"nu must be 0.5, 1.5 or 2.5, got 3.5"):
         Matern(1.0, nu=3.5)
 
@@ -275,7 +273,7 @@ def test_a_matern_of_another_smoothness_is_refused():
         ([Gaussian], r"kernels\[0\] must be a Kernel"),
     ],
 )
-def test_what_is_no_dictionary_is_refused(spec, message):
+def test_an_invalid_dictionary_is_refused(spec, message):
     with pytest.raises(ValueError, match=message):
         dictionary(spec)
 
@@ -283,7 +281,7 @@ def test_what_is_no_dictionary_is_refused(spec, message):
 @pytest.mark.parametrize(
     ("low", "high", "count"), [(0, 1, 3), (2, 1, 3), (1, math.inf, 3), (1, 2, 0), (math.nan, 1, 2)]
 )
-def test_what_is_no_grid_is_refused(low, high, count):
+def test_an_invalid_grid_is_refused(low, high, count):
     with pytest.raises(ValueError, match=r"0 < low <= high and count >= 1"):
         log_grid(Gaussian, low, high, count)
 
@@ -292,7 +290,7 @@ def test_what_is_no_grid_is_refused(low, high, count):
 
 
 class RationalQuadratic(Kernel):
-    """(1 + r^2 / (2 a l^2))^-a: Gaussians whose precision is Gamma(a, a) / l^2."""
+    """(1 + r^2 / (2 a l^2))^-a, a mixture of Gaussians of precision Gamma(a, a) / l^2."""
 
     shape = "radial"
     a = 4.0
@@ -328,7 +326,7 @@ def test_a_users_own_kernel_works_in_every_learner(learner):
     assert errors[-100:].mean() < 0.2 * Y[-100:].var()
 
 
-def test_a_users_own_kernel_is_drawn_by_its_own_law():
+def test_random_frequencies_estimate_a_users_own_kernel():
     kernel, rho = RationalQuadratic(0.8), np.array([0.5, -0.3])
     psi = kernel.spectral(np.random.default_rng(0), 200_000, 2)
     assert np.cos(psi @ rho).mean() == pytest.approx(at(kernel, rho)[0], abs=0.006)

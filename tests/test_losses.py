@@ -14,7 +14,7 @@ SIGN = st.sampled_from([-1.0, 1.0])
 
 
 def target(loss, y):
-    """Any number for the squared loss, its sign for the others."""
+    """y for the squared loss, its sign for the others."""
     return y if loss == "squared" else math.copysign(1.0, y)
 
 
@@ -34,13 +34,13 @@ def target(loss, y):
         ("hinge", 3.0, 1.0, 0.0),
     ],
 )
-def test_value_is_the_textbook_loss(loss, f, y, want):
+def test_value_is_the_textbook_formula(loss, f, y, want):
     assert value(loss, f, y) == pytest.approx(want, rel=1e-15)
 
 
 @LOSS
 @given(f=F, y=F)
-def test_derivative_is_the_limit_of_differences(loss, f, y):
+def test_derivative_equals_the_difference_quotient(loss, f, y):
     y, h = target(loss, y), 1e-5
     assume(loss != "hinge" or abs(1 - y * f) > h)
     difference = (value(loss, f + h, y) - value(loss, f - h, y)) / (2 * h)
@@ -49,7 +49,7 @@ def test_derivative_is_the_limit_of_differences(loss, f, y):
 
 @LOSS
 @given(f=st.floats(-1e99, 1e99), y=SIGN)
-def test_a_loss_is_not_negative_and_falls_towards_its_label(loss, f, y):
+def test_a_loss_is_not_negative_and_decreases_towards_the_label(loss, f, y):
     assert value(loss, f, y) >= 0
     assert loss == "squared" or y * derivative(loss, f, y) <= 0
 
@@ -59,7 +59,7 @@ def test_a_loss_is_not_negative_and_falls_towards_its_label(loss, f, y):
 
 @LOSS
 @given(f=F, y=F, k=st.floats(1e-12, 1e-7))
-def test_a_short_aware_step_is_the_plain_one(loss, f, y, k):
+def test_a_short_aware_step_equals_the_gradient_step(loss, f, y, k):
     y = target(loss, y)
     assume(loss != "hinge" or abs(1 - y * f) > k)
     assert aware_step(loss, f, y, k) == pytest.approx(k * derivative(loss, f, y), rel=3 * k, abs=1e-15)
@@ -68,13 +68,13 @@ def test_a_short_aware_step_is_the_plain_one(loss, f, y, k):
 @LOSS
 @given(f=F, y=F)
 @example(f=-0.9600000000000009, y=1.0)  # where log(exp(f)) - f is below 0
-def test_an_aware_step_of_no_length_moves_nothing(loss, f, y):
+def test_an_aware_step_of_length_0_changes_nothing(loss, f, y):
     assert aware_step(loss, f, target(loss, y), 0.0) == 0
 
 
 @LOSS
 @given(f=F, y=F, k=K)
-def test_an_aware_step_never_passes_the_least_loss_nor_the_plain_step(loss, f, y, k):
+def test_an_aware_step_passes_neither_the_minimum_nor_the_gradient_step(loss, f, y, k):
     y = target(loss, y)
     step = aware_step(loss, f, y, k)
     slope = derivative(loss, f, y)
@@ -86,7 +86,7 @@ def test_an_aware_step_never_passes_the_least_loss_nor_the_plain_step(loss, f, y
 
 @LOSS
 @given(f=F, y=F, k1=K, k2=K)
-def test_two_aware_steps_are_one_of_their_joint_length(loss, f, y, k1, k2):
+def test_two_aware_steps_equal_one_of_their_total_length(loss, f, y, k1, k2):
     y = target(loss, y)
     first = aware_step(loss, f, y, k1)
     both = first + aware_step(loss, f - first, y, k2)
@@ -97,12 +97,12 @@ def test_two_aware_steps_are_one_of_their_joint_length(loss, f, y, k1, k2):
 @example(m=-30.0, k=1.0)
 @example(m=0.0, k=1e-12)
 def test_the_logistic_rise_solves_its_equation(m, k):
-    """s + exp(m) (exp(s) - 1) = k, in 400 digits: how far the root is from s follows from the slope there."""
+    """s + exp(m) (exp(s) - 1) = k, in 400 digits: the error of s is the residual divided by the slope."""
     s = logistic_rise(m, k)
     with localcontext(prec=400):
         exact = Decimal(s) + Decimal(m).exp() * (Decimal(s).exp() - 1) - Decimal(k)
-        off = float(exact / (1 + (Decimal(m) + Decimal(s)).exp()))
-    assert off == pytest.approx(0, abs=1e-14 * s)
+        error = float(exact / (1 + (Decimal(m) + Decimal(s)).exp()))
+    assert error == pytest.approx(0, abs=1e-14 * s)
 
 
 @LOSS
@@ -110,7 +110,7 @@ def test_the_logistic_rise_solves_its_equation(m, k):
 @pytest.mark.parametrize("f", [0.0, 1e-300, 1.0, 37.0, 1e3, 1e15, 1e99])
 @pytest.mark.parametrize("sign", [-1, 1])
 @pytest.mark.parametrize("y", [-1.0, 1.0])
-def test_an_aware_step_holds_at_the_extremes(loss, k, f, sign, y):
+def test_an_aware_step_is_finite_and_does_not_increase_the_loss_at_extreme_values(loss, k, f, sign, y):
     f *= sign
     step = aware_step(loss, f, y, k)
     assert math.isfinite(step)

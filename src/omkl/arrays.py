@@ -1,4 +1,4 @@
-"""Names for the arrays that travel through the library, and the one way to lay them out."""
+"""Type names for the arrays of the library, and the memory layout that the engine reads."""
 
 from collections.abc import Callable
 from typing import Annotated, Any, TypeVar
@@ -15,13 +15,13 @@ Index = NDArray[np.intp]
 Mask = NDArray[np.bool_]
 Gappy = Annotated[NDArray[np.float64], "NaN where a value is missing"]
 
-LANES = 8  # doubles in the widest register; 64 bytes, one cache line
+LANES = 8  # doubles in the widest vector register: 64 bytes, one cache line
 
 
 def padded(*shape: int) -> Tensor:
-    """Zeros of `shape` whose last axis starts on a cache line and is followed by zeros up to one.
+    """Zeros of `shape`, each row along the last axis aligned to a cache line and padded with zeros up to one.
 
-    The engine reads whole registers; the padding is its business and is invisible in `shape`.
+    The engine reads whole vector registers. The padding is not part of `shape`.
 
     >>> a = padded(3, 2, 50)
     >>> a.shape, a.strides
@@ -36,7 +36,7 @@ def padded(*shape: int) -> Tensor:
 
 
 def is_padded(a: Tensor) -> bool:
-    """Whether `a` is laid out as `padded` does it.
+    """Whether `a` has the layout of `padded`.
 
     >>> is_padded(padded(3, 2, 50)), is_padded(np.zeros((3, 2, 50)))
     (True, False)
@@ -47,7 +47,7 @@ def is_padded(a: Tensor) -> bool:
 
 
 def padded_copy(a: Tensor) -> Tensor:
-    """A copy of `a` laid out by `padded`."""
+    """A copy of `a` in the layout of `padded`."""
     out = padded(*a.shape)
     out[...] = a
     return out

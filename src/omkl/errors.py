@@ -1,13 +1,13 @@
-"""What can go wrong, by name."""
+"""The exceptions and warnings of omkl."""
 
 
 class DivergenceError(ArithmeticError):
-    """A prediction left the range of useful numbers: the step was too long for the data."""
+    """A prediction overflowed or became NaN: the learning rate was too large for the data."""
 
 
 class BudgetWarning(UserWarning):
-    """A learner that stores samples has stored all it was allowed to."""
+    """A learner that stores samples has reached its budget."""
 
 
 class ModelFileError(ValueError):
-    """A model file that is truncated, corrupted, foreign, of a newer version, or inconsistent."""
+    """A model file that is truncated, corrupted, not one of omkl's, of a newer version, or inconsistent."""

@@ -1,8 +1,8 @@
-"""z(x): the random-feature map, and where its frequencies come from.
+"""The random features z(x) of a kernel, and the frequencies they are made of.
 
-A feature's frequencies are a pure function of (seed, name of the feature), so that features may
-come in any order, or later, and the same stream still gives the same model. Column i of an array
-is the feature named str(i).
+The frequencies of an input are a pure function of (seed, name of the input). Inputs may therefore come in
+any order, or be added later, and the same stream still gives the same model. Column i of an array is the
+input named str(i).
 """
 
 import hashlib
@@ -18,7 +18,7 @@ Draw = Literal["independent", "shared"]
 
 
 def features(V: Matrix, x: Vector) -> Matrix:
-    """Random features of x for one kernel, sines above cosines; their norm is 1.
+    """(2, D) random features of x for one kernel: sines in the first row, cosines in the second; norm 1.
 
     >>> z = features(np.array([[0.0, np.pi / 2]]), np.array([1.0]))
     >>> z.round(3)
@@ -31,11 +31,12 @@ def features(V: Matrix, x: Vector) -> Matrix:
 
 
 def column_names(d: int) -> list[str]:
+    """Names of the columns of an array, which has none of its own."""
     return [str(i) for i in range(d)]
 
 
 def generator(seed: int, name: str) -> np.random.Generator:
-    """The Generator that belongs to (seed, name), on every machine and in every process."""
+    """A random generator that depends on (seed, name) alone, not on the machine or the process."""
     digest = hashlib.blake2b(name.encode(), digest_size=16).digest()
     return np.random.Generator(np.random.PCG64([seed, int.from_bytes(digest, "little")]))
 
@@ -43,9 +44,9 @@ def generator(seed: int, name: str) -> np.random.Generator:
 def frequencies(
     kernels: Sequence[Kernel], names: Sequence[str], D: int, seed: int, draw: Draw = "independent"
 ) -> Tensor:
-    """(N, d, D) spectral draws of every kernel, independent from kernel to kernel as in the paper.
+    """(N, d, D) frequencies drawn from the spectral density of every kernel, independently as in the paper.
 
-    With draw="shared" the Gaussian kernels have one draw, each divided by its length scale.
+    With draw="shared" all Gaussian kernels use the same normal draws, divided by their length scales.
 
     >>> kernels = [Gaussian(1.0), Matern(2.0, nu=0.5)]
     >>> V = frequencies(kernels, ["age", "height"], 3, seed=1)
@@ -70,31 +71,32 @@ def frequencies(
     return V
 
 
-def few_inputs(V: Tensor, names: Sequence[str], orders: Sequence[int | None], seed: int) -> None:
-    """Let the random features of kernel i look at orders[i] inputs each, drawn for each of them; None: at all.
+def limit_inputs(V: Tensor, names: Sequence[str], orders: Sequence[int | None], seed: int) -> None:
+    """Make each random feature of kernel i depend on orders[i] randomly chosen inputs only, in place; None: on all.
 
-    The kernel is then a mean over sets of so many inputs, a sum of functions of few inputs each. What is
-    left of a frequency grows, so that its phase varies as much as that of the whole. Which inputs are
-    looked at depends on (seed, their names) alone, not on their order.
+    The kernel then is a mean of kernels on subsets of inputs: its functions are sums of functions of few
+    inputs each. The frequencies that remain are scaled up, so that the variance of the phase stays the same.
+    Which inputs are chosen depends on (seed, their names) alone, not on their order.
 
     >>> V = frequencies([Gaussian(1.0)], ["age", "height", "weight"], 4, seed=1)
-    >>> few_inputs(V, ["age", "height", "weight"], [2], seed=1)
+    >>> limit_inputs(V, ["age", "height", "weight"], [2], seed=1)
     >>> np.count_nonzero(V[0], axis=0)
     array([2, 2, 2, 2])
     """
     N, d, D = V.shape
-    lot = np.stack([generator(seed, "few inputs " + name).random((N, D)) for name in names], axis=1)
-    place = lot.argsort(axis=1).argsort(axis=1)
+    draws = np.stack([generator(seed, "few inputs " + name).random((N, D)) for name in names], axis=1)
+    rank = draws.argsort(axis=1).argsort(axis=1)
     for i, order in enumerate(orders):
         if order is not None and order < d:
-            V[i] *= (place[i] < order) * np.sqrt(d / order)
+            V[i] *= (rank[i] < order) * np.sqrt(d / order)
 
 
 def orthogonal_frequencies(kernels: Sequence[Kernel], d: int, D: int, seed: int) -> Tensor:
-    """(N, d, D) like `frequencies`, the directions orthogonal within each block of d.
+    """(N, d, D) like `frequencies`, with orthogonal directions within each block of d.
 
-    Each draw keeps its law (a uniform direction times a chi-distributed length), so the kernel
-    estimate stays unbiased, with less variance. It needs all d at once and a radial kernel.
+    Each frequency has the distribution it has there (a uniform direction times a chi-distributed length), so
+    that the estimate of the kernel is still unbiased, with a smaller variance. All d inputs must be known in
+    advance, and the kernel must be radial.
 
     Yu, Suresh, Choromanski, Holtmann-Rice, Kumar: Orthogonal Random Features, 2016.
     """
@@ -108,7 +110,7 @@ def orthogonal_frequencies(kernels: Sequence[Kernel], d: int, D: int, seed: int)
     rng = generator(seed, "orthogonal")
     for i, kernel in enumerate(kernels):
         blocks = rng.standard_normal((-(-D // d), d, d))
-        Q, _ = np.linalg.qr(blocks)  # uniform but for signs, which no kernel estimate can tell
+        Q, _ = np.linalg.qr(blocks)  # uniform up to signs, and the cosine is even
         lengths = np.sqrt(rng.chisquare(d, D)) / kernel.length_scale
         V[i] = np.concatenate(list(Q), axis=1)[:, :D] * lengths * kernel.mixing(rng, D)
     return V

@@ -1,28 +1,74 @@
-"""Delta -> similarity graph -> dominating set -> refinement."""
+"""The similarity graph of the kernels: its edges, its dominating set and its refinement in every round."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
-from omkl.arrays import Index, Mask, Vector
-from omkl.kernels import Kernel, log_overlaps
+from omkl.arrays import Index, Mask, Matrix, Vector
+from omkl.kernels import Gaussian, Kernel, log_integral
 
 
 class Graph(NamedTuple):
-    """The feedback graph of Algorithm 3 with what is derived from it once."""
+    """The feedback graph of Algorithm 3, and what is computed from it once."""
 
-    order: Index  # (N, N)  row i: all kernels, the most similar to i first, i itself foremost
-    A: Mask  # (N, N)       A[i, j] when drawing node i lets us hear kernel j
-    cover: Vector  # (N,)   uniform law on the dominating set D
+    order: Index  # (N, N)  row i: all kernels by their similarity to i, i itself first
+    A: Mask  # (N, N)       A[i, j]: kernel j is evaluated in the rounds in which node i is drawn
+    cover: Vector  # (N,)   uniform distribution on the dominating set D
+
+
+def log_overlap(a: Kernel, b: Kernel, d: int) -> float:
+    """The logarithm of the integral of kappa_a kappa_b over R^d, from which Delta (7) is computed.
+
+    In closed form where the kernels have one; otherwise a quadrature over the scale of one of the two.
+
+    >>> import math
+    >>> from omkl.kernels import Cauchy, Laplacian, Matern
+    >>> math.isclose(log_overlap(Laplacian(1.0), Laplacian(1.0), 3), 0.0, abs_tol=1e-15)
+    True
+    >>> round(log_overlap(Matern(1.0), Cauchy(0.5), 100), 6)
+    23.67652
+    """
+    if isinstance(b, Gaussian):
+        a, b = b, a
+    if isinstance(a, Gaussian):
+        return float(np.squeeze(b.log_against_gaussian(np.array([a.length_scale**2]), d)))
+    if type(a) is type(b) and (closed_form := a.log_against_same_family(b, d)) is not None:
+        return closed_form
+    if a.shape == b.shape == "product":
+        return d * _log_mixed(a, b, 1)
+    radial, other = (a, b) if a.shape == "radial" else (b, a)
+    return _log_mixed(radial, other, d)
+
+
+def _log_mixed(a: Kernel, b: Kernel, d: int) -> float:
+    def log_f(s: Vector) -> Vector:
+        log_density, variance = a.log_mixing(s)
+        return log_density + b.log_against_gaussian(variance, d)
+
+    return log_integral(log_f)
+
+
+def log_overlaps(kernels: Sequence[Kernel], d: int) -> Matrix:
+    """`log_overlap` of all pairs, (N, N)."""
+    K = np.empty((len(kernels), len(kernels)))
+    gaussian = [j for j, kernel in enumerate(kernels) if isinstance(kernel, Gaussian)]
+    variances = np.array([kernels[j].length_scale ** 2 for j in gaussian])
+    for i, a in enumerate(kernels):
+        if gaussian:  # vectorised, since this decides how long it takes to build a graph
+            K[i, gaussian] = K[gaussian, i] = a.log_against_gaussian(variances, d)
+        for j, b in enumerate(kernels[: i + 1]):
+            if not isinstance(a, Gaussian) and not isinstance(b, Gaussian):
+                K[i, j] = K[j, i] = log_overlap(a, b, d)
+    return K
 
 
 def by_similarity(kernels: Sequence[Kernel], d: int) -> Index:
     """Row i: the kernels sorted by Delta (7) to kernel i, ties to the smaller index.
 
-    Delta_ij = K_ii + K_jj - 2 K_ij and K_ii is common to the row, so the rest decides. It is
-    compared as sign and logarithm: in a hundred dimensions the numbers themselves span hundreds
-    of orders of magnitude and Delta collapses to a handful of distinct doubles.
+    Delta_ij = K_ii + K_jj - 2 K_ij, and K_ii is the same in the whole row, so that the rows can be
+    sorted by K_jj - 2 K_ij. Its sign and logarithm are compared: in a hundred dimensions the values
+    span hundreds of orders of magnitude, and Delta itself has only a few distinct doubles.
     """
     log_K = log_overlaps(kernels, d)
     plus = np.broadcast_to(np.diagonal(log_K), log_K.shape)  # log K_jj
@@ -31,28 +77,28 @@ def by_similarity(kernels: Sequence[Kernel], d: int) -> Index:
     with np.errstate(divide="ignore"):
         size = np.maximum(plus, minus) + np.log(-np.expm1(-np.abs(plus - minus)))
     signed_log = np.where(sign == 0, 0.0, sign * size)
-    np.fill_diagonal(sign, -2)  # Delta_ii = 0 is the least there is
+    np.fill_diagonal(sign, -2)  # Delta_ii = 0 is the smallest
     return np.lexsort((signed_log, sign), axis=1)  # (7)
 
 
 def dominating_set(A: Mask) -> Index:
-    """Chvatal's greedy set cover: the node that hears most unheard kernels, until all are heard.
+    """Chvatal's greedy set cover: add the node with most out-neighbours not yet covered, until all are.
 
     >>> dominating_set(np.array([[1, 1, 0], [0, 1, 1], [0, 0, 1]], dtype=bool))
     array([0, 1])
     """
-    unheard = np.ones(len(A), dtype=bool)
+    uncovered = np.ones(len(A), dtype=bool)
     chosen: list[int] = []
-    while unheard.any():
-        chosen.append(int(np.argmax((A & unheard).sum(axis=1))))
-        unheard &= ~A[chosen[-1]]
+    while uncovered.any():
+        chosen.append(int(np.argmax((A & uncovered).sum(axis=1))))
+        uncovered &= ~A[chosen[-1]]
     return np.array(sorted(chosen), dtype=np.intp)
 
 
 def similarity_graph(kernels: Sequence[Kernel], d: int, out_degree: int) -> Graph:
-    """Algorithm 3: exactly `out_degree` out-neighbours for every node, itself among them.
+    """Algorithm 3: every node has exactly `out_degree` out-neighbours, itself included.
 
-    `d` is the dimension in which Delta is taken: that of the data as (7) is printed, or 1.
+    `d` is the dimension of the integral Delta (7): that of the data, as in the paper, or 1.
 
     >>> from omkl.kernels import dictionary
     >>> graph = similarity_graph(dictionary("paper"), d=1, out_degree=5)
@@ -73,34 +119,34 @@ def similarity_graph(kernels: Sequence[Kernel], d: int, out_degree: int) -> Grap
 
 # Refinement
 
-ROUNDING = 4e-16  # all nodes lead when all u are 1/N and beta is 1/N too
+ROUNDING = 4e-16  # so that all nodes are in D'_t where all u and beta are 1/N
 
 
-def leaders_by_rank(log_u: Vector, rank: int) -> Mask:
+def dominating_by_rank(log_u: Vector, rank: int) -> Mask:
     """D'_t of (22) with the beta of the experiments: the nodes whose u is at least the rank-th largest."""
-    lead: Mask = log_u >= np.sort(log_u)[-min(rank, len(log_u))]  # (22)
-    return lead
+    dominating: Mask = log_u >= np.sort(log_u)[-min(rank, len(log_u))]  # (22)
+    return dominating
 
 
-def leaders_by_share(u: Vector, xi: float, beta: float) -> Mask:
-    """D'_t of (22) for a constant beta <= 1/N, multiplied through by 1 - xi, which may be 0.
+def dominating_by_threshold(u: Vector, xi: float, beta: float) -> Mask:
+    """D'_t of (22) for a constant beta <= 1/N; both sides are multiplied by 1 - xi, which may be 0.
 
-    The heaviest node belongs to it by the theorem; rounding may not take it away.
+    The node of largest u always belongs to D'_t (Theorem 4), whatever the rounding errors.
     """
-    lead: Mask = (1 - xi) * u >= beta - xi / len(u) - ROUNDING  # (22)
-    lead[np.argmax(u)] = True
-    return lead
+    dominating: Mask = (1 - xi) * u >= beta - xi / len(u) - ROUNDING  # (22)
+    dominating[np.argmax(u)] = True
+    return dominating
 
 
-def mentors(order: Index, lead: Mask) -> Index:
+def nearest_dominating(order: Index, dominating: Mask) -> Index:
     """d_i: the member of D'_t most similar to kernel i, itself when i is in D'_t."""
-    first = np.argmax(lead[order], axis=1)
+    first = np.argmax(dominating[order], axis=1)
     d: Index = order[np.arange(len(order)), first]  # (23)
     return d
 
 
 def refined(A: Mask, d: Index) -> Mask:
-    """A with the edge (d_i, i) added for every i, as in Algorithm 2."""
+    """The graph of Algorithm 2: A and an edge (d_i, i) for every i."""
     out = A.copy()
     out[d, np.arange(len(d))] = True
     return out

@@ -1,20 +1,19 @@
-"""Shift-invariant kernels: value, spectral draw, inner products; and dictionaries of them.
+"""Shift-invariant kernels (values, random frequencies, inner products) and dictionaries of them.
 
-Every kernel here has kappa(0) = 1, is integrable, and is a mixture of Gaussians over their
-scale, either jointly for all coordinates (*radial*: Gaussian, Matern) or for each coordinate on
-its own (*product*: Laplacian, Cauchy; the Gaussian is both). Two functions then give the
-integral of any product of two of them, whatever the dimension: the integral against a Gaussian
-(`log_against_gaussian`) and the mixture itself (`log_mixing`).
+Every kernel has kappa(0) = 1, is integrable, and is a scale mixture of Gaussians, either with one scale for
+all coordinates (*radial*: Gaussian, Matern) or with a scale for each coordinate (*product*: Laplacian, Cauchy).
+The Gaussian is both. Two functions therefore suffice for the integral of the product of any two of them in any
+dimension: the integral against a Gaussian (`log_against_gaussian`) and the mixture (`log_mixing`).
 
-One meaning of width everywhere: `Gaussian(length_scale=l)` is exp(-|x - y|^2 / (2 l^2)).
+`Gaussian(length_scale=l)` is exp(-|x - y|^2 / (2 l^2)), here and everywhere else in omkl.
 """
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, Self
 
 import numpy as np
 from scipy.special import erfcx, gammaln, logsumexp
@@ -27,10 +26,10 @@ LOG_2PI = math.log(2 * math.pi)
 
 @dataclass(frozen=True)
 class Kernel(ABC):
-    """A shift-invariant kernel of one length scale, kappa(0) = 1.
+    """A shift-invariant kernel with one length scale and kappa(0) = 1.
 
-    A new family says what it is worth (`value`), how its frequencies are drawn (`coordinate`,
-    `mixing`), and how it meets a Gaussian (`log_against_gaussian`, `log_mixing`).
+    A new family defines its values (`value`), how its frequencies are drawn (`coordinate`, `mixing`) and what
+    the inner products with other kernels are computed from (`log_against_gaussian`, `log_mixing`).
     """
 
     length_scale: float
@@ -51,19 +50,23 @@ class Kernel(ABC):
 
     @abstractmethod
     def coordinate(self, rng: np.random.Generator, size: int) -> Vector:
-        """One coordinate of `size` spectral draws, before `mixing`."""
+        """One coordinate of `size` frequencies, before the factor `mixing`."""
 
     def mixing(self, rng: np.random.Generator, size: int) -> Vector:
-        """The factor that all coordinates of a draw share; 1 unless the kernel is radial."""
+        """The factor that all coordinates of a frequency share; 1 unless the kernel is radial."""
         return np.ones(size)
 
     @abstractmethod
     def log_against_gaussian(self, variance: Vector, d: int) -> Vector:
-        """log of the integral of kappa(rho) exp(-|rho|^2 / (2 variance)) over R^d."""
+        """The logarithm of the integral of kappa(rho) exp(-|rho|^2 / (2 variance)) over R^d."""
 
     @abstractmethod
     def log_mixing(self, s: Vector) -> tuple[Vector, Vector]:
         """The mixture as (log density in s, variance at s): kappa = E_s exp(-rho^2 / (2 variance(s)))."""
+
+    def log_against_same_family(self, other: Self, d: int) -> float | None:
+        """The logarithm of the integral of both kernels' product over R^d, or None where no closed form is known."""
+        return None
 
     def spectral(self, rng: np.random.Generator, size: int, d: int) -> Matrix:
         """(size, d) frequencies psi drawn from the kernel's Fourier transform.
@@ -93,11 +96,11 @@ class Gaussian(Kernel):
         return rng.standard_normal(size) / self.length_scale
 
     def log_against_gaussian(self, variance: Vector, d: int) -> Vector:
-        # a b / (a + b) as 1 / (1/a + 1/b), which neither overflows nor underflows
+        # 1 / (1/a + 1/b) instead of a b / (a + b), because it neither overflows nor underflows
         return d / 2 * (LOG_2PI - np.log(1 / variance + 1 / self.length_scale**2))
 
     def log_mixing(self, s: Vector) -> tuple[Vector, Vector]:
-        raise NotImplementedError("a Gaussian is a mixture of one; log_overlap never asks for it")
+        raise NotImplementedError("the mixture of a Gaussian is a point mass, which log_overlap does not need")
 
 
 @dataclass(frozen=True)
@@ -132,7 +135,7 @@ class Matern(Kernel):
         return rng.standard_normal(size) / self.length_scale
 
     def mixing(self, rng: np.random.Generator, size: int) -> Vector:
-        # a multivariate t with 2 nu degrees of freedom
+        # the frequencies have a multivariate t distribution with 2 nu degrees of freedom
         return np.sqrt(2 * self.nu / rng.chisquare(2 * self.nu, size))
 
     def log_against_gaussian(self, variance: Vector, d: int) -> Vector:
@@ -142,8 +145,8 @@ class Matern(Kernel):
 
         return np.array([log_integral(partial(log_integrand, other=b)) for b in np.atleast_1d(variance)])
 
-    def log_against_matern(self, other: "Matern", d: int) -> float:
-        """Polynomials times exponentials in the radius: Gamma integrals, all terms positive."""
+    def log_against_same_family(self, other: Self, d: int) -> float:
+        # a sum of Gamma integrals over the radius, all of them positive
         total = self.rate + other.rate
         log_sphere = math.log(2) + d / 2 * LOG_PI - gammaln(d / 2)
         terms = [
@@ -178,6 +181,9 @@ class Laplacian(Kernel):
         z = np.sqrt(variance / 2) / self.length_scale
         return d * (0.5 * (LOG_2PI + np.log(variance)) + np.log(erfcx(z)))
 
+    def log_against_same_family(self, other: Self, d: int) -> float:
+        return d * (math.log(2) - math.log(1 / self.length_scale + 1 / other.length_scale))
+
     def log_mixing(self, s: Vector) -> tuple[Vector, Vector]:
         return inverse_gamma(s, 0.5), self.length_scale**2 * np.exp(-s)
 
@@ -185,7 +191,7 @@ class Laplacian(Kernel):
 class Cauchy(Kernel):
     """prod_k 1 / (1 + (x_k - y_k)^2 / l^2).
 
-    The product form, because the isotropic one is not integrable in two dimensions or more.
+    The product form, because the radial one is not integrable in two or more dimensions.
 
     >>> Cauchy(1.0).value(np.array([[0.0, 0.0]]), np.array([[1.0, 1.0]]))
     array([[0.25]])
@@ -205,101 +211,55 @@ class Cauchy(Kernel):
         z = self.length_scale / np.sqrt(2 * variance)
         return d * (LOG_PI + math.log(self.length_scale) + np.log(erfcx(z)))
 
+    def log_against_same_family(self, other: Self, d: int) -> float:
+        return d * (LOG_PI - math.log(1 / self.length_scale + 1 / other.length_scale))
+
     def log_mixing(self, s: Vector) -> tuple[Vector, Vector]:
         # 1 / (1 + rho^2 / l^2) = E exp(-tau rho^2 / l^2), tau = e^s exponential
         return s - np.exp(s), self.length_scale**2 / 2 * np.exp(-s)
 
 
 def squared_distances(X: Matrix, Y: Matrix) -> Matrix:
-    """|x - y|^2 by differences: exact zeros on the diagonal, no cancellation."""
+    """|x - y|^2, computed from differences: exactly 0 where x = y, without cancellation."""
     out: Matrix = np.square(X[:, None, :] - Y[None, :, :]).sum(axis=2)
     return out
 
 
 def inverse_gamma(s: Vector, nu: float) -> Vector:
-    """log density of s = log tau, tau ~ InvGamma(nu, nu)."""
+    """The log density of s = log tau, tau ~ InvGamma(nu, nu)."""
     out: Vector = nu * math.log(nu) - gammaln(nu) - nu * s - nu * np.exp(-s)
     return out
 
 
 def log_integral(log_f: Callable[[Vector], Vector]) -> float:
-    """log of the integral of exp(log_f(s)) over the line, for one smooth bump of any place and width.
+    """The logarithm of the integral of exp(log_f(s)) over the real line, for a smooth unimodal integrand.
 
-    A coarse scan finds where the integrand lives; there the trapezoidal rule converges
-    exponentially, because the integrand dies off at both ends.
+    A coarse grid finds the interval that matters. The trapezoidal rule converges exponentially on it, because
+    the integrand decays at both ends.
     """
     coarse = np.arange(-100.0, 100.0, 0.25)
     with np.errstate(over="ignore", under="ignore"):
-        height = log_f(coarse)
-        alive = coarse[height > np.max(height) - 50]
-        s, step = np.linspace(alive[0] - 0.25, alive[-1] + 0.25, 400, retstep=True)
+        log_height = log_f(coarse)
+        support = coarse[log_height > np.max(log_height) - 50]
+        s, step = np.linspace(support[0] - 0.25, support[-1] + 0.25, 400, retstep=True)
         return float(logsumexp(log_f(s)) + math.log(step))
-
-
-def log_overlap(a: Kernel, b: Kernel, d: int) -> float:
-    """log of the integral of kappa_a kappa_b over R^d: the inner product that Delta (7) is made of.
-
-    Closed forms where there are any; for the rest one quadrature over the scale of one of the two.
-
-    >>> import math
-    >>> math.isclose(log_overlap(Laplacian(1.0), Laplacian(1.0), 3), 0.0, abs_tol=1e-15)
-    True
-    >>> round(log_overlap(Matern(1.0), Cauchy(0.5), 100), 6)
-    23.67652
-    """
-    if isinstance(b, Gaussian):
-        a, b = b, a
-    if isinstance(a, Gaussian):
-        return float(np.squeeze(b.log_against_gaussian(np.array([a.length_scale**2]), d)))
-    if isinstance(a, Laplacian) and isinstance(b, Laplacian):
-        return d * (math.log(2) - math.log(1 / a.length_scale + 1 / b.length_scale))
-    if isinstance(a, Cauchy) and isinstance(b, Cauchy):
-        return d * (LOG_PI - math.log(1 / a.length_scale + 1 / b.length_scale))
-    if isinstance(a, Matern) and isinstance(b, Matern):
-        return a.log_against_matern(b, d)
-    if a.shape == b.shape == "product":
-        return d * _log_mixed(a, b, 1)
-    radial, other = (a, b) if a.shape == "radial" else (b, a)
-    return _log_mixed(radial, other, d)
-
-
-def _log_mixed(a: Kernel, b: Kernel, d: int) -> float:
-    def log_f(s: Vector) -> Vector:
-        log_density, variance = a.log_mixing(s)
-        return log_density + b.log_against_gaussian(variance, d)
-
-    return log_integral(log_f)
-
-
-def log_overlaps(kernels: Sequence[Kernel], d: int) -> Matrix:
-    """(N, N) of `log_overlap`."""
-    K = np.empty((len(kernels), len(kernels)))
-    gaussian = [j for j, kernel in enumerate(kernels) if isinstance(kernel, Gaussian)]
-    variances = np.array([kernels[j].length_scale ** 2 for j in gaussian])
-    for i, a in enumerate(kernels):
-        if gaussian:  # all of them at once: a model is not to wait for its graph
-            K[i, gaussian] = K[gaussian, i] = a.log_against_gaussian(variances, d)
-        for j, b in enumerate(kernels[: i + 1]):
-            if not isinstance(a, Gaussian) and not isinstance(b, Gaussian):
-                K[i, j] = K[j, i] = log_overlap(a, b, d)
-    return K
 
 
 # Dictionaries
 
 
 def paper() -> list[Kernel]:
-    """The paper's 41 Gaussians: l^2 = 10^((i - 21) / 10), i = 1, ..., 41."""
+    """The 41 Gaussians of the paper: l^2 = 10^((i - 21) / 10), i = 1, ..., 41."""
     return [Gaussian(math.sqrt(10 ** ((i - 21) / 10))) for i in range(1, 42)]
 
 
 def paper_omkr() -> list[Kernel]:
-    """The 41 Gaussians as the paper's OMKR has them, exp(-|rho|^2 / 10^((i - 21) / 10)), with no factor 2."""
+    """The 41 Gaussians of the paper's OMKR, exp(-|rho|^2 / 10^((i - 21) / 10)): without the factor 2."""
     return [Gaussian(math.sqrt(10 ** ((i - 21) / 10) / 2)) for i in range(1, 42)]
 
 
 def log_grid(family: Callable[[float], Kernel], low: float, high: float, count: int) -> list[Kernel]:
-    """`count` kernels of one family with length scales evenly spaced in the logarithm.
+    """`count` kernels of one family, their length scales evenly spaced on a logarithmic axis.
 
     >>> [round(k.length_scale, 3) for k in log_grid(Laplacian, 0.1, 10.0, 3)]
     [0.1, 1.0, 10.0]
@@ -310,7 +270,7 @@ def log_grid(family: Callable[[float], Kernel], low: float, high: float, count: 
 
 
 def mixture(families: Iterable[Callable[[float], Kernel]], low: float, high: float, count: int) -> list[Kernel]:
-    """A log grid of each family, one after the other."""
+    """The log grids of several families in one list."""
     return [kernel for family in families for kernel in log_grid(family, low, high, count)]
 
 
@@ -330,7 +290,7 @@ NAMED: dict[str, Callable[[], list[Kernel]]] = {
 
 
 def dictionary(spec: str | Iterable[Kernel]) -> list[Kernel]:
-    """The kernels that `spec` names, or the user's own list, checked.
+    """The dictionary of kernels of this name, or the user's own list, validated.
 
     >>> len(dictionary("paper"))
     41

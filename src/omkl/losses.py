@@ -1,9 +1,9 @@
 """Squared, logistic and hinge loss: value, derivative, and the importance-weight-aware step.
 
-The aware step of Karampatziakis and Langford (2011) follows the gradient flow of the loss for a
-time k instead of jumping along its first tangent. Since |z| = 1 a step of s along -z lowers the
-prediction by just s, and the flow has a closed form, or one equation to solve; it cannot pass
-the minimum, however large k.
+The step of Karampatziakis and Langford (2011) follows the gradient flow of the loss for a time k, where a
+gradient step would follow the gradient at its start. Since |z| = 1, a step of length s along -z lowers the
+prediction by exactly s. The flow has a closed form (squared, hinge) or is the root of one equation (logistic),
+and it never passes the minimum, however large k is.
 """
 
 import math
@@ -27,7 +27,7 @@ def value(loss: LossName, f: float, y: float) -> float:
 
 
 def derivative(loss: LossName, f: float, y: float) -> float:
-    """dC/df, at the hinge's corner 0.
+    """dC/df; 0 at the corner of the hinge loss.
 
     >>> derivative("squared", 0.5, 1.0), derivative("logistic", 0.0, 1.0), derivative("hinge", 0.25, -1.0)
     (-1.0, -0.5, 1.0)
@@ -41,7 +41,7 @@ def derivative(loss: LossName, f: float, y: float) -> float:
 
 
 def aware_step(loss: LossName, f: float, y: float, k: float) -> float:
-    """How far f comes down when it follows the loss's gradient flow for a time k.
+    """By how much f decreases when it follows the gradient flow of the loss for a time k.
 
     >>> round(aware_step("squared", 1.0, 0.0, 1e9), 6)
     1.0
@@ -56,10 +56,10 @@ def aware_step(loss: LossName, f: float, y: float, k: float) -> float:
 
 
 def logistic_rise(m: float, k: float) -> float:
-    """The rise s of the margin m that solves s + exp(m) (exp(s) - 1) = k.
+    """The increase s of the margin m: the root of s + exp(m) (exp(s) - 1) = k.
 
-    Newton's method from above on a convex increasing function: it comes down monotonically and
-    ends when rounding stops it. For m > 0 the equation is divided by exp(m).
+    Newton's method, started above the root of a convex increasing function, decreases monotonically and
+    ends when rounding stops it. For m > 0 the equation is divided by exp(m), which could overflow.
 
     >>> s = logistic_rise(0.3, 2.0)
     >>> round(s + math.exp(0.3) * math.expm1(s), 12)

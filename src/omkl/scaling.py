@@ -1,10 +1,10 @@
-"""Raw units in: inputs standardised as they come, the target mapped and predictions mapped back.
+"""Online standardisation of inputs and target, so that learners accept data in its original units.
 
-The statistics by which a row is standardised include the row itself, so that the first rows of a
-stream are harmless, a value can never be further than sqrt(n) out, and a prediction sees the same
-row as the learning that follows it. Standardised rows are divided by sqrt(d): their length is
-about 1, whatever d, which is what the dictionaries of length scales are made for. A constant
-column is 0. A prediction is mapped back by the statistics of the targets before it.
+The statistics that standardise a row include the row itself. The first rows of a stream are therefore
+harmless, no standardised value exceeds sqrt(n) after n rows, and a row is the same in a prediction and in the
+learning step after it. Standardised rows are divided by sqrt(d), which makes their norm about 1 for every d:
+the dictionaries of length scales assume that. A constant column becomes 0. A prediction is transformed back with
+the statistics of the targets before it.
 """
 
 from typing import Any
@@ -15,11 +15,11 @@ from omkl.arrays import Matrix, Vector
 from omkl.engine import _native
 
 
-class Running:
-    """Count, mean and sum of squared deviations of d columns, (3, d).
+class RunningStatistics:
+    """Count, mean and sum of squared deviations of d columns, as an array (3, d).
 
-    A row is tried first (`try_...`) and kept when the learner has taken it (`keep`), so that one
-    that is refused leaves no trace.
+    A single row is transformed first (`transform_dict`, `transform_one`) and enters the statistics with `commit`,
+    after the learner has accepted it: a row that is refused changes nothing.
     """
 
     def __init__(self, d: int) -> None:
@@ -29,18 +29,20 @@ class Running:
         return {"stats": self.stats}
 
     def __setstate__(self, kept: dict[str, Matrix]) -> None:
-        # copies, because joblib hands out arrays that cannot be written to
+        # copies, because joblib returns arrays that cannot be written to
         self.stats, self._spare = np.array(kept["stats"]), np.zeros_like(kept["stats"])
 
-    def keep(self) -> None:
+    def commit(self) -> None:
+        """Take over the statistics that the last transformed row would give."""
         self.stats, self._spare = self._spare, self.stats
 
     def restore(self, stats: Matrix) -> None:
+        """Go back to statistics of earlier."""
         self.stats = stats
 
 
-class InputScaler(Running):
-    """Inputs standardised as they come.
+class InputScaler(RunningStatistics):
+    """Inputs, standardised online.
 
     >>> scaler = InputScaler(1)
     >>> X = np.array([[10.0], [12.0], [10.0], [12.0]])
@@ -51,38 +53,38 @@ class InputScaler(Running):
     """
 
     def learn(self, X: Matrix) -> Matrix:
-        """Rows standardised one after the other, each by all up to it."""
+        """Rows standardised in their order, each with the statistics of all rows up to and including it."""
         out = np.empty_like(X)
         _native.standardise_rows(self.stats, X, out)
         return out
 
     def transform(self, X: Matrix) -> Matrix:
-        """Rows standardised each as if it came next; nothing is kept."""
+        """Rows standardised each as if it were the next one; the statistics stay as they are."""
         out = np.empty_like(X)
         _native.standardise_each(self.stats, self._spare, X, out)
         return out
 
-    def try_dict(self, x: dict[Any, Any], names: tuple[Any, ...], raw: Vector, out: Vector) -> int:
-        """The values of x for these names, NaN where there is none, into `raw`, and standardised into `out`.
+    def transform_dict(self, x: dict[Any, Any], names: tuple[Any, ...], raw: Vector, out: Vector) -> int:
+        """Write the values of x for these names to `raw`, NaN where one is missing, and standardised to `out`.
 
-        Returns how many there were, or -1 - i where that for names[i] is not a finite number.
+        Returns the number of values found, or -1 - i if that of names[i] is not a finite number.
         """
         return _native.gather_scaled(x, names, self.stats, self._spare, raw, out)
 
     def extend(self, columns: int) -> None:
-        """Columns that nobody has seen yet, behind the known ones."""
+        """Append columns of which no value has been seen."""
         self.stats = np.pad(self.stats, ((0, 0), (0, columns)))
         self._spare = np.zeros_like(self.stats)
 
 
-class TargetScaler(Running):
-    """A target mapped as it comes.
+class TargetScaler(RunningStatistics):
+    """A numeric target, standardised online.
 
     >>> scaler = TargetScaler()
     >>> y, shift, scale = scaler.learn(np.array([5.0, 7.0, 6.0]))
     >>> y, shift, scale
     (array([0., 1., 0.]), array([0., 5., 6.]), array([0., 0., 1.]))
-    >>> scaler.back(np.array([0.0, 1.0])).round(4)
+    >>> scaler.inverse_transform(np.array([0.0, 1.0])).round(4)
     array([6.    , 6.8165])
     """
 
@@ -90,19 +92,22 @@ class TargetScaler(Running):
         super().__init__(1)
 
     def learn(self, y: Vector) -> tuple[Vector, Vector, Vector]:
-        """The targets mapped, and for each the shift and scale that its prediction is mapped back with."""
+        """The standardised targets, and for each the shift and scale that transform its prediction back."""
         out, shift, scale = np.empty_like(y), np.empty_like(y), np.empty_like(y)
         _native.standardise_targets(self.stats, y, out, shift, scale)
         return out, shift, scale
 
-    def try_one(self, y: float) -> float:
+    def transform_one(self, y: float) -> float:
+        """One target, standardised."""
         return _native.standardise_target(self.stats, self._spare, y)
 
-    def back(self, f: Vector) -> Vector:
+    def inverse_transform(self, f: Vector) -> Vector:
+        """Predictions in the units of the target."""
         shift, scale = _native.target_map(self.stats)
-        mapped: Vector = shift + scale * f
-        return mapped
+        out: Vector = shift + scale * f
+        return out
 
-    def back_one(self, f: float) -> float:
+    def inverse_transform_one(self, f: float) -> float:
+        """One prediction in the units of the target."""
         shift, scale = _native.target_map(self.stats)
         return shift + scale * f

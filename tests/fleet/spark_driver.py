@@ -1,7 +1,7 @@
 """A driver that the tests start, kill and start again: python spark_driver.py MASTER FOLDER
 
-It learns FOLDER/in (Parquet, a file a micro-batch) to its end, writes to FOLDER/out, and leaves what
-every key has become in FOLDER/states.json. FOLDER/checkpoint lets it go on where it was killed.
+It learns all of FOLDER/in (Parquet, one file per micro-batch), writes the results to FOLDER/out and the states of
+all keys to FOLDER/states.json. With FOLDER/checkpoint it continues where it was killed.
 """
 
 import json
@@ -29,9 +29,9 @@ def main(master: str, folder: Path) -> None:
         .getOrCreate()
     )
     source = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1).parquet(str(folder / "in"))
-    said = learn_stream(source, LEARNER, key="meter", order="t", target="y", features=FEATURES, seed=SEED)
+    out = learn_stream(source, LEARNER, key="meter", order="t", target="y", features=FEATURES, seed=SEED)
     query = (
-        said.writeStream.foreachBatch(Sink(folder / "out"))
+        out.writeStream.foreachBatch(Sink(folder / "out"))
         .option("checkpointLocation", str(folder / "checkpoint"))
         .trigger(availableNow=True)
         .start()

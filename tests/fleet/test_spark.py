@@ -1,4 +1,4 @@
-"""Spark gives every key the model that Fleet gives it, whatever is killed meanwhile."""
+"""Every key has the same model on Spark as in a Fleet, even if processes are killed meanwhile."""
 
 import json
 import os
@@ -33,7 +33,7 @@ ENVIRONMENT = os.environ | {
     "SPARK_HOME": str(Path(pyspark.__file__).parent),
 }
 METERS, FILES, ROWS = 12, 5, 240
-PATIENCE = 300  # seconds; a busy machine takes its time
+TIMEOUT = 300  # seconds, for a busy machine
 
 
 def rows_of_meters():
@@ -58,15 +58,15 @@ def write_files(folder):
         os.utime(path, (1e9 + k, 1e9 + k))  # Spark takes files by their time
 
 
-def wait_for(happens, what):
-    end = time.monotonic() + PATIENCE
-    while not happens():
-        assert time.monotonic() < end, f"waited {PATIENCE} s for {what}"
+def wait_for(condition, what):
+    end = time.monotonic() + TIMEOUT
+    while not condition():
+        assert time.monotonic() < end, f"waited {TIMEOUT} s for {what}"
         time.sleep(0.1)
 
 
 class Cluster:
-    """A standalone master and two workers, processes of this machine."""
+    """A standalone master and two workers, as processes on this machine."""
 
     def __init__(self, folder):
         with socket.socket() as free:
@@ -96,7 +96,7 @@ class Cluster:
 
 
 def kill(process):
-    """kill -9, with all that it started."""
+    """kill -9, with all its child processes."""
     if process.poll() is None:
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()
@@ -117,7 +117,7 @@ def start_driver(cluster, folder):
 
 def finish(driver, folder):
     try:
-        assert driver.wait(PATIENCE) == 0, (folder / "driver.log").read_text()[-3000:]
+        assert driver.wait(TIMEOUT) == 0, (folder / "driver.log").read_text()[-3000:]
     finally:
         kill(driver)
 
@@ -127,27 +127,27 @@ def wait_for_batch(folder, number):
 
 
 def result(folder):
-    said = ds.dataset(folder / "out" / "learned", partitioning="hive").to_table().to_pandas()
+    learned = ds.dataset(folder / "out" / "learned", partitioning="hive").to_table().to_pandas()
     refused = ds.dataset(folder / "out" / "refused", partitioning="hive").to_table()
     assert len(refused) == 0
     states = {key: bytes.fromhex(state) for key, state in json.loads((folder / "states.json").read_text()).items()}
-    return said.sort_values("t", ignore_index=True), states
+    return learned.sort_values("t", ignore_index=True), states
 
 
 @pytest.fixture(scope="module")
 def expected():
-    """What Fleet says: predictions in order, and what every key has become."""
+    """The results of Fleet: predictions in order, and the state of every key."""
     import spark_driver
 
     fleet = Fleet(spark_driver.LEARNER, seed=spark_driver.SEED)
-    said = fleet.learn_many(ALL, key="meter", target="y", features=spark_driver.FEATURES)
-    return said, {key: fleet.pack(key) for key in fleet}
+    predictions = fleet.learn_many(ALL, key="meter", target="y", features=spark_driver.FEATURES)
+    return predictions, {key: fleet.pack(key) for key in fleet}
 
 
-def holds(folder, expected):
-    said, states = result(folder)
-    assert said["t"].tolist() == ALL["t"].tolist()  # no row lost, none learned twice
-    assert said["prediction"].tolist() == expected[0].tolist()
+def check(folder, expected):
+    learned, states = result(folder)
+    assert learned["t"].tolist() == ALL["t"].tolist()  # no row is lost or learned twice
+    assert learned["prediction"].tolist() == expected[0].tolist()
     assert states == expected[1]
 
 
@@ -159,22 +159,22 @@ def undisturbed(cluster, tmp_path_factory):
     return folder
 
 
-def test_two_workers_give_every_key_the_model_that_fleet_gives_it(undisturbed, expected):
-    holds(undisturbed, expected)
+def test_two_workers_give_every_key_the_model_of_a_fleet(undisturbed, expected):
+    check(undisturbed, expected)
 
 
-def test_a_driver_that_is_killed_goes_on_from_its_checkpoint(cluster, undisturbed, expected, tmp_path):
+def test_a_killed_driver_continues_from_its_checkpoint(cluster, undisturbed, expected, tmp_path):
     write_files(tmp_path)
     driver = start_driver(cluster, tmp_path)
     wait_for_batch(tmp_path, 1)
     kill(driver)
     assert not (tmp_path / "states.json").exists()
     finish(start_driver(cluster, tmp_path), tmp_path)
-    holds(tmp_path, expected)
+    check(tmp_path, expected)
     assert result(tmp_path)[1] == result(undisturbed)[1]
 
 
-def test_a_worker_that_is_killed_changes_nothing(cluster, undisturbed, expected, tmp_path):
+def test_a_killed_worker_does_not_change_the_results(cluster, undisturbed, expected, tmp_path):
     write_files(tmp_path)
     driver = start_driver(cluster, tmp_path)
     try:
@@ -184,11 +184,11 @@ def test_a_worker_that_is_killed_changes_nothing(cluster, undisturbed, expected,
         cluster.workers[0] = cluster.worker(0)
     finally:
         finish(driver, tmp_path)
-    holds(tmp_path, expected)
+    check(tmp_path, expected)
     assert result(tmp_path)[1] == result(undisturbed)[1]
 
 
-# One process is enough for the rest
+# The other tests run Spark in one process
 
 
 @pytest.fixture(scope="module")
@@ -207,25 +207,25 @@ def spark():
 COLUMNS = {"key": "k", "order": "t", "target": "y"}
 
 
-def test_history_is_learned_as_by_a_fleet_and_handed_over_to_one(spark):
+def test_a_table_is_learned_as_by_a_fleet_and_a_fleet_continues_from_its_states(spark):
     from omkl.fleet.spark import learn_history, learned_states, to_fleet
 
     learner = omkl.OMKLGFRegressor(n_features=6)
     rows = ALL.rename(columns={"meter": "k"})[:600]
     table = spark.createDataFrame(rows.sample(frac=1, random_state=0))
     fleet = Fleet(learner, seed=2)
-    said = fleet.learn_many(rows, key="k", target="y", features=["u", "v", "w"])
-    back = learn_history(table, learner, **COLUMNS, seed=2).toPandas().sort_values("t")
-    assert back["prediction"].tolist() == said.tolist()
-    assert back["y"].tolist() == rows["y"].tolist()
-    twin = to_fleet(learned_states(table, learner, **COLUMNS, seed=2), learner, features=["u", "v", "w"], seed=2)
-    assert {key: twin.pack(key) for key in twin} == {key: fleet.pack(key) for key in fleet}
+    predictions = fleet.learn_many(rows, key="k", target="y", features=["u", "v", "w"])
+    history = learn_history(table, learner, **COLUMNS, seed=2).toPandas().sort_values("t")
+    assert history["prediction"].tolist() == predictions.tolist()
+    assert history["y"].tolist() == rows["y"].tolist()
+    local = to_fleet(learned_states(table, learner, **COLUMNS, seed=2), learner, features=["u", "v", "w"], seed=2)
+    assert {key: local.pack(key) for key in local} == {key: fleet.pack(key) for key in fleet}
     more = ALL.rename(columns={"meter": "k"})[600:800]
-    assert (twin.learn_many(more, key="k", target="y") == fleet.learn_many(more, key="k", target="y")).all()
+    assert (local.learn_many(more, key="k", target="y") == fleet.learn_many(more, key="k", target="y")).all()
 
 
 @pytest.mark.parametrize("learner", [omkl.RakerClassifier(n_features=6), omkl.GraphMKLClassifier(n_features=6)])
-def test_labels_and_whole_keys_go_through(spark, learner):
+def test_classifiers_and_integer_keys_work(spark, learner):
     from omkl.fleet.spark import learn_history
 
     rows = pd.DataFrame({"k": ALL["t"] % 3, "t": ALL["t"], "u": ALL["u"], "y": np.where(ALL["u"] < 4, "low", "high")})[
@@ -234,20 +234,20 @@ def test_labels_and_whole_keys_go_through(spark, learner):
     rows.loc[7, "y"] = "middle"
     rows.loc[8, "y"] = None
     labels = ["high", "low"]
-    said = learn_history(spark.createDataFrame(rows), learner, **COLUMNS, classes=labels).toPandas().sort_values("t")
-    good = rows.drop([7, 8])
+    out = learn_history(spark.createDataFrame(rows), learner, **COLUMNS, classes=labels).toPandas().sort_values("t")
+    valid = rows.drop([7, 8])
     fleet = Fleet(learner, seed=0, classes=labels)
-    expected = fleet.learn_many(good, key="k", target="y", features=["u"])
-    assert said["prediction"].drop(said.index[[7, 8]]).tolist() == expected.tolist()
-    assert said["reason"].tolist()[7:9] == ["the target is no label that was named: middle", "the target is null"]
-    assert said["y"].isna().sum() == 1
+    expected = fleet.learn_many(valid, key="k", target="y", features=["u"])
+    assert out["prediction"].drop(out.index[[7, 8]]).tolist() == expected.tolist()
+    assert out["reason"].tolist()[7:9] == ["the target is not among the classes: middle", "the target is null"]
+    assert out["y"].isna().sum() == 1
 
 
-def test_poison_rows_go_to_the_side_with_their_reason_and_other_rows_are_learned(spark, tmp_path):
+def test_invalid_rows_are_returned_with_the_reason_and_other_rows_are_learned(spark, tmp_path):
     from omkl.fleet.spark import Sink, learn_stream, stream_states
 
-    good = [{"k": "ab"[t % 2], "t": t, "u": float(t % 5), "v": t / 7, "y": float(t % 3)} for t in range(40)]
-    poison = {
+    rows = [{"k": "ab"[t % 2], "t": t, "u": float(t % 5), "v": t / 7, "y": float(t % 3)} for t in range(40)]
+    invalid = {
         5: ({"u": None}, "feature 'u' is null"),
         6: ({"u": "hot"}, "feature 'u' is null"),  # the column has changed its type
         11: ({"v": "NaN"}, "feature 'v' is NaN"),
@@ -258,32 +258,32 @@ def test_poison_rows_go_to_the_side_with_their_reason_and_other_rows_are_learned
         32: ({"t": None}, "the order is null"),
     }
     (tmp_path / "in").mkdir()
-    lines = [json.dumps(row | poison.get(row["t"], [{}])[0]) for row in good]
+    lines = [json.dumps(row | invalid.get(row["t"], [{}])[0]) for row in rows]
     for part in range(2):
         (tmp_path / "in" / f"{part}.json").write_text("\n".join(lines[part * 20 : part * 20 + 20]))
         os.utime(tmp_path / "in" / f"{part}.json", (1e9 + part, 1e9 + part))
     schema = "k STRING, t BIGINT, u DOUBLE, v DOUBLE, y DOUBLE"
     source = spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).json(str(tmp_path / "in"))
     learner = omkl.SFGMKLRegressor(n_features=6)
-    said = learn_stream(source, learner, **COLUMNS, seed=4)
-    query = said.writeStream.foreachBatch(Sink(tmp_path / "out")).option("checkpointLocation", str(tmp_path / "check"))
+    out = learn_stream(source, learner, **COLUMNS, seed=4)
+    query = out.writeStream.foreachBatch(Sink(tmp_path / "out")).option("checkpointLocation", str(tmp_path / "check"))
     query.trigger(availableNow=True).start().awaitTermination()
 
     learned = spark.read.parquet(str(tmp_path / "out" / "learned")).toPandas().sort_values("t")
     refused = spark.read.parquet(str(tmp_path / "out" / "refused")).toPandas()
-    kept = pd.DataFrame([row for row in good if row["t"] not in poison])
+    valid = pd.DataFrame([row for row in rows if row["t"] not in invalid])
     fleet = Fleet(learner, seed=4)
-    expected = fleet.learn_many(kept, key="k", target="y", features=["u", "v"])
-    assert learned["t"].tolist() == kept["t"].tolist()
+    expected = fleet.learn_many(valid, key="k", target="y", features=["u", "v"])
+    assert learned["t"].tolist() == valid["t"].tolist()
     assert learned["prediction"].tolist() == expected.tolist()
-    assert sorted(refused["reason"]) == sorted(reason for _, reason in poison.values())
+    assert sorted(refused["reason"]) == sorted(reason for _, reason in invalid.values())
     assert refused["t"].isna().sum() == refused["k"].isna().sum() == 1
     assert refused["prediction"].isna().all()
     states = {key: bytes(state) for key, state in stream_states(spark, tmp_path / "check").collect()}
     assert states == {key: fleet.pack(key) for key in fleet}
 
 
-def test_rows_of_one_order_are_learned_the_same_whatever_order_they_come_in(spark):
+def test_rows_with_the_same_order_give_the_same_model_however_they_are_shuffled(spark):
     from omkl.fleet.spark import learned_states
 
     rows = pd.DataFrame({"k": "a", "t": 1, "u": np.arange(30.0), "y": np.arange(30.0) % 4})
@@ -295,24 +295,24 @@ def test_rows_of_one_order_are_learned_the_same_whatever_order_they_come_in(spar
     assert len(states) == 1
 
 
-def test_a_model_that_diverges_keeps_what_it_had(spark):
+def test_a_model_that_diverges_learns_nothing_of_the_batch(spark):
     from omkl.fleet.spark import learn_history
 
     rows = pd.DataFrame({"k": ["good", "bad"] * 40, "t": range(80), "u": 1.0, "y": 1.0})
     learner = omkl.RakerRegressor(n_features=6, stabiliser="none", scale="none", learning_rate=1e6, horizon=10)
-    said = learn_history(spark.createDataFrame(rows), learner, **COLUMNS).toPandas()
-    assert said["reason"].str.startswith("the model diverged, nothing of this batch was learned").all()
-    assert said["prediction"].isna().all()
+    out = learn_history(spark.createDataFrame(rows), learner, **COLUMNS).toPandas()
+    assert out["reason"].str.startswith("the model diverged, nothing of this batch was learned").all()
+    assert out["prediction"].isna().all()
 
 
-def test_what_is_wrong_is_said_on_the_driver_before_anything_runs(spark):
+def test_wrong_arguments_are_refused_on_the_driver_before_anything_runs(spark):
     from omkl.fleet.spark import learn_history, learn_stream
 
     table = spark.createDataFrame([("a", 1, 0.5, "x", 1.0)], "k STRING, t INT, u DOUBLE, s STRING, y DOUBLE")
     learner = omkl.SFGMKLRegressor(n_features=6)
 
-    def refuses(words, error=ValueError, table=table, learner=learner, **changes):
-        with pytest.raises(error, match=words):
+    def refuses(message, error=ValueError, table=table, learner=learner, **changes):
+        with pytest.raises(error, match=message):
             learn_history(table, learner, **(COLUMNS | {"features": ["u"]} | changes))
 
     refuses(r"the key column 'meter' is not in the DataFrame, which has \['k', 't'", key="meter")
@@ -320,22 +320,26 @@ def test_what_is_wrong_is_said_on_the_driver_before_anything_runs(spark):
     refuses("the feature column 'z' is not", features=["z"])
     refuses("the feature column 's' must be a number, got string; cast it", features=None)
     refuses("the target column 's' must be a number, got string", target="s")
-    refuses("the key column 'u' must be a string or a whole number, got double", key="u", features=["s"])
-    refuses("must be columns of their own", features=["u", "k"])
-    refuses("must be columns of their own", features=[])
+    refuses("the key column 'u' must be a string or an integer, got double", key="u", features=["s"])
+    refuses("must be different columns", features=["u", "k"])
+    refuses("must be different columns", features=[])
     refuses("classes must be given", learner=omkl.RakerClassifier())
-    refuses("the target column 'y' must be as its labels are", learner=omkl.RakerClassifier(), classes=["a", "b"])
+    refuses(
+        "the target column 'y' must be of the type of its labels", learner=omkl.RakerClassifier(), classes=["a", "b"]
+    )
     refuses("must be an estimator", TypeError, learner="sfg")
     refuses("out_degree", learner=omkl.SFGMKLRegressor(out_degree=99))
-    refuses(r"strange \['weight'\]", TypeError, weight="u")
-    void = table.selectExpr("NULL AS k", "t", "u", "y")
-    refuses("the key column 'k' is all null", table=void)
-    with pytest.raises(ValueError, match="learn_stream wants a streaming DataFrame; for the other"):
+    refuses(r"unknown \['weight'\]", TypeError, weight="u")
+    untyped = table.selectExpr("NULL AS k", "t", "u", "y")
+    refuses("the key column 'k' has no type, only nulls", table=untyped)
+    with pytest.raises(
+        ValueError, match="learn_stream needs a streaming DataFrame; for the other kind use learn_history"
+    ):
         learn_stream(table, learner, **COLUMNS)
 
 
 def test_the_example_runs():
-    path = HERE.parent / "examples" / "spark" / "fleet_on_spark.py"
+    path = HERE.parents[1] / "examples" / "spark" / "fleet_on_spark.py"
     run = subprocess.run([sys.executable, path], capture_output=True, text=True, env=ENVIRONMENT, check=False)
     assert run.returncode == 0, run.stderr[-3000:]
     assert "meter" in run.stdout

@@ -30,8 +30,8 @@ def drawn(stream: Stream, seed: int) -> Drawn:
     online = Online.make("sfg-mkl-r", settings, d, seed)
     stop = min(ROUND, rows)
     online.run(stream.X[:stop], stream.y[:stop])
-    graph, mentor = online.problem.graph, online.state.d
-    more = refined(graph.A, mentor) & ~graph.A
+    graph, nearest = online.problem.graph, online.state.d
+    more = refined(graph.A, nearest) & ~graph.A
     apart = ~np.eye(len(graph.A), dtype=bool)
     return {
         "dataset": stream.name,
@@ -40,5 +40,5 @@ def drawn(stream: Stream, seed: int) -> Drawn:
         "edges": np.argwhere(graph.A & apart).tolist(),
         "added": np.argwhere(more).tolist(),
         "dominating": np.flatnonzero(graph.cover).tolist(),
-        "leading": np.flatnonzero(mentor == np.arange(len(mentor))).tolist(),
+        "leading": np.flatnonzero(nearest == np.arange(len(nearest))).tolist(),
     }

@@ -14,7 +14,7 @@ with their squares, are then logistic, by Newton's steps (`newton`).
 *Far out.* Inputs are clipped at CLIP deviations, where a function of few random features is anything.
 The linear expert goes on to CLIP_LINEAR of them, but says nothing far beyond the answers it has seen (`bounded`).
 
-*Few inputs.* The random features of most kernels look at two inputs each (`features.few_inputs`), so
+*Few inputs.* The random features of most kernels look at two inputs each (`features.limit_inputs`), so
 that such a kernel is a sum over pairs of inputs; the others look at all.
 
 *Beyond the mixture.* One more least squares learns, from what the experts say beyond the mixture,

@@ -16,7 +16,7 @@ from omkl.algorithms.schedule import Schedule
 from omkl.algorithms.settings import Settings
 from omkl.algorithms.weights import normalised
 from omkl.arrays import Index, Tensor, Vector
-from omkl.graph import Graph, leaders_by_rank, leaders_by_share, mentors, refined
+from omkl.graph import Graph, dominating_by_rank, dominating_by_threshold, nearest_dominating, refined
 from omkl.validation import require
 
 RANK = 10  # beta of the experiments: the nodes of the ten largest u form D'_t
@@ -66,16 +66,16 @@ def shape(problem: Problem) -> Shape:
 def refine(problem: Problem, log_u: Vector, t: int) -> Index:
     """d_{i,t} of round t."""
     if problem.beta is None:
-        lead = leaders_by_rank(log_u, RANK)  # (22)
+        dominating = dominating_by_rank(log_u, RANK)  # (22)
     else:
-        lead = leaders_by_share(normalised(log_u), problem.schedule.xi_at(t), problem.beta)  # (22)
-    return mentors(problem.graph.order, lead)  # (23)
+        dominating = dominating_by_threshold(normalised(log_u), problem.schedule.xi_at(t), problem.beta)  # (22)
+    return nearest_dominating(problem.graph.order, dominating)  # (23)
 
 
 def node_probabilities(problem: Problem, log_u: Vector, d: Index, t: int) -> Vector:
     xi = problem.schedule.xi_at(t)
-    lead = d == np.arange(len(d))
-    p: Vector = (1 - xi) * normalised(log_u) + xi * lead / lead.sum()  # (24)
+    dominating = d == np.arange(len(d))
+    p: Vector = (1 - xi) * normalised(log_u) + xi * dominating / dominating.sum()  # (24)
     return p
 
 

@@ -145,7 +145,7 @@ class ClassificationCore(LabelCore):
             for online, sign in zip(self.learners, self._signs(y), strict=True):
                 online.learn_unchecked(row, sign, weight)
             if self.inputs is not None:
-                self.inputs.keep()
+                self.inputs.commit()
 
     def encode_own(self, arrays: Arrays) -> dict[str, Json]:
         return {

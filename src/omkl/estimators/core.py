@@ -18,11 +18,11 @@ from omkl.arrays import Matrix, Vector
 from omkl.engine import gather
 from omkl.online import Online
 from omkl.persist import Arrays, Json, demand, require_finite
-from omkl.scaling import InputScaler, Running
+from omkl.scaling import InputScaler, RunningStatistics
 
 Scale = Literal["online", "none"]
 Row = dict[Hashable, Any]
-S = TypeVar("S", bound=Running)
+S = TypeVar("S", bound=RunningStatistics)
 
 
 class Core(ABC):
@@ -120,7 +120,7 @@ class Core(ABC):
         if self.inputs is None:
             found, row = gather(x, self.names, self.missing, self._raw), self._raw
         else:
-            found, row = self.inputs.try_dict(x, self.names, self._raw, self._row), self._row
+            found, row = self.inputs.transform_dict(x, self.names, self._raw, self._row), self._row
         if found < 0:
             raise not_a_number(x, self.names[-1 - found])
         if learn and found < len(x):

@@ -34,7 +34,7 @@ class RegressionCore(NumberCore):
     def predict(self, X: Matrix) -> Vector:
         with self._lock:
             f = self.online.predict_rows_unchecked(self.scaled(X))
-            return f if self.target is None else self.target.back(f)
+            return f if self.target is None else self.target.inverse_transform(f)
 
     def learn_rows(self, X: Matrix, y: Vector, weight: Vector | None = None) -> Vector:
         """The prediction of each row before it was learned; all rows are learned, or none."""
@@ -63,7 +63,7 @@ class RegressionCore(NumberCore):
     def predict_row(self, x: Row) -> float:
         with self._lock:
             f: float = self.online.predict_unchecked(self.row(x, learn=False))
-            return f if self.target is None else self.target.back_one(f)
+            return f if self.target is None else self.target.inverse_transform_one(f)
 
     def learn_row(self, x: Row, y: float, weight: float) -> None:
         with self._lock:
@@ -71,9 +71,9 @@ class RegressionCore(NumberCore):
             if self.inputs is None or self.target is None:
                 self.online.learn_unchecked(row, y, weight)
                 return
-            self.online.learn_unchecked(row, self.target.try_one(y), weight)
-            self.target.keep()
-            self.inputs.keep()
+            self.online.learn_unchecked(row, self.target.transform_one(y), weight)
+            self.target.commit()
+            self.inputs.commit()
 
     def encode_own(self, arrays: Arrays) -> dict[str, Json]:
         if self.target is not None:

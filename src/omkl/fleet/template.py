@@ -1,7 +1,7 @@
-"""What all keys share, and how a key's model is made of it, packed and unpacked.
+"""The model that every key starts from, and how the model of a key is made, packed and unpacked.
 
-The problem (frequencies, graph) is drawn from the seed once and compiled once. A key adds its state,
-its scaling and its tape, which is a pure function of (seed, key): the same key gets the same model in
+The problem (frequencies, graph) is drawn from the seed and compiled once; all keys share it. A key adds its state,
+its scaling and its random generator. The generator is a pure function of (seed, key): a key gets the same model in
 every process, whatever other keys there are.
 """
 
@@ -13,38 +13,38 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import clone
+from sklearn.base import clone, is_classifier
 
 from omkl import persist
 from omkl.arrays import Matrix
 from omkl.errors import ModelFileError
 from omkl.estimators import files, sklearn
-from omkl.estimators.core import LabelCore
+from omkl.estimators.sklearn import unchecked
 from omkl.features import generator
 
 Key = str | int
 
 
-def tape(seed: int, key: Key) -> np.random.Generator:
-    """The Generator that draws for a key; 1 and "1" are two keys.
+def key_generator(seed: int, key: Key) -> np.random.Generator:
+    """The random generator of a key; 1 and "1" are different keys.
 
-    >>> [round(tape(0, key).random(), 3) for key in (1, "1", 1)]
+    >>> [round(key_generator(0, key).random(), 3) for key in (1, "1", 1)]
     [0.247, 0.754, 0.247]
     """
     return generator(seed, f"key {type(key).__name__} {key}")
 
 
 def checked_learner(learner: Any) -> Any:
-    """A new, unfitted copy of the estimator that every key gets one of."""
-    if not isinstance(learner, sklearn.ESTIMATORS):
-        names = ", ".join(kind.__name__ for kind in sklearn.ESTIMATORS)
-        raise TypeError(f"learner must be an estimator of omkl's scikit-learn door ({names}), got {learner!r}")
+    """An unfitted copy of the estimator that every key gets one of."""
+    if not isinstance(learner, tuple(sklearn.ESTIMATORS.values())):
+        names = ", ".join(sklearn.ESTIMATORS)
+        raise TypeError(f"learner must be an estimator of omkl's scikit-learn API ({names}), got {learner!r}")
     return clone(learner)
 
 
 def checked_classes(learner: Any, classes: Any) -> NDArray[Any] | None:
-    """The labels that may come, sorted; None for a number."""
-    if not isinstance(learner, sklearn.Classifying):
+    """All labels of a classifier, sorted; None for a regressor."""
+    if not is_classifier(learner):
         if classes is not None:
             raise ValueError(f"classes are for classifiers, got {classes!r} for {type(learner).__name__}")
         return None
@@ -54,15 +54,15 @@ def checked_classes(learner: Any, classes: Any) -> NDArray[Any] | None:
 
 
 class Learned(NamedTuple):
-    """What one key has become, and the mark of the mould it fits."""
+    """What one key has learned, and the fingerprint of the template that it belongs to."""
 
-    mark: str
+    fingerprint: str
     body: Any
     arrays: persist.Arrays
 
 
-class Mould:
-    """The model at its start, in as many copies as there are keys.
+class Template:
+    """The model of a key before its first row.
 
     Parameters
     ----------
@@ -74,92 +74,78 @@ class Mould:
         self.model = model
         self.core = model.core_
         self.seed: int = self.core.seed
-        self.classifies = isinstance(model, sklearn.Classifying)
-        self._mark = ""
+        self.classifies: bool = is_classifier(model)
+        self._fingerprint = ""
 
     @classmethod
     def make(
         cls, learner: Any, seed: int, d: int, names: Sequence[str] | None, classes: NDArray[Any] | None
-    ) -> "Mould":
-        model = clone(learner).set_params(random_state=seed)
-        model.n_features_in_ = d
-        if names is not None:
-            model.feature_names_in_ = np.array(names, dtype=object)
-        if classes is not None:
-            model.classes_ = classes
-        model.core_ = model._new_core()
-        return cls(model)
+    ) -> "Template":
+        return cls(unchecked.initialised(learner, seed, d, names, classes))
 
     @property
-    def mark(self) -> str:
-        """What tells moulds apart: the learner, its parameters, the seed, the features, the labels."""
-        if not self._mark:
+    def n_features(self) -> int:
+        return int(self.model.n_features_in_)
+
+    @property
+    def feature_names(self) -> list[str] | None:
+        """Names of the features, None where they came as arrays."""
+        names = getattr(self.model, "feature_names_in_", None)
+        return None if names is None else list(names)
+
+    @property
+    def fingerprint(self) -> str:
+        """A hash of the learner, its parameters, the seed, the features and the labels."""
+        if not self._fingerprint:
             body, _ = sklearn.encode(self.model, compact=True)
             text = json.dumps(body, sort_keys=True).encode()
-            self._mark = hashlib.blake2b(text, digest_size=16).hexdigest()
-        return self._mark
+            self._fingerprint = hashlib.blake2b(text, digest_size=16).hexdigest()
+        return self._fingerprint
 
     def fresh(self, key: Key) -> Any:
         """The key's model before its first row."""
-        return self.around(self.core.anew(tape(self.seed, key)))
+        return self.model_with(self.new_core(key_generator(self.seed, key)))
 
-    def around(self, core: Any) -> Any:
-        """An estimator on this core."""
+    def new_core(self, rng: np.random.Generator) -> Any:
+        """A core that has learned nothing, shares the problem and draws its random numbers from `rng`."""
+        return self.core.fresh_copy(rng)
+
+    def model_with(self, core: Any) -> Any:
+        """An estimator with this core."""
         model = copy.copy(self.model)
         model.core_ = core
         return model
 
     def learn(self, model: Any, X: Matrix, y: NDArray[Any]) -> NDArray[Any]:
-        """What the model said of each row before it learned it; rows and targets are checked already."""
-        said: NDArray[Any]
-        if self.classifies:
-            said = model._choose(model._sorted(model.core_.run(X, y.tolist())))
-        else:
-            said = model.core_.run(X, y)
-        return said
+        """Learn rows that have been validated; returns the prediction of each made before it was learned."""
+        return unchecked.predict_then_learn(model, X, y)
 
     def predict(self, model: Any, X: Matrix) -> NDArray[Any]:
-        core = model.core_
-        said: NDArray[Any]
-        if self.classifies:
-            said = model._choose(model._sorted(core.scores(X) if isinstance(core, LabelCore) else core.chances(X)))
-        else:
-            said = core.predict(X)
-        return said
+        """Predictions for rows that have been validated."""
+        return unchecked.predict(model, X)
 
-    # What a key has become, without what it shares
+    # What a key has learned, without what all keys share
 
     def pack(self, model: Any) -> bytes:
-        """A model of this mould as bytes, always the same for the same model."""
+        """A model made from this template as bytes, always the same bytes for the same model."""
         return persist.to_bytes(self.learned(model.core_))
 
     def unpack(self, data: bytes) -> Any:
-        """The model that `pack` was given."""
-        kept = persist.from_bytes(data)
-        if not isinstance(kept, Learned):
-            raise ModelFileError("these bytes are a model of their own, not a key of a fleet; use from_bytes")
-        return self.around(self.core_of(kept))
+        """The model that was given to `pack`."""
+        learned = persist.from_bytes(data)
+        if not isinstance(learned, Learned):
+            raise ModelFileError("these bytes are a whole model, not a key of a fleet; use from_bytes")
+        return self.model_with(self.core_of(learned))
 
     def learned(self, core: Any) -> Learned:
         arrays: persist.Arrays = {}
-        return Learned(self.mark, files.encode_learned(core, arrays), arrays)
+        return Learned(self.fingerprint, files.encode_learned(core, arrays), arrays)
 
-    def core_of(self, kept: Learned) -> Any:
+    def core_of(self, learned: Learned) -> Any:
         persist.demand(
-            kept.mark == self.mark,
+            learned.fingerprint == self.fingerprint,
             "this key was learned with another learner, other parameters, features or labels, or another seed; "
-            "start anew, or give the fleet what it had then",
+            "give the fleet those of then, or learn the key again",
         )
         core, problem, compiled = copy.copy(self.core), self.core.online.problem, self.core.online.compiled
-        return files.decode_learned(core, problem, compiled, kept.body, kept.arrays)
-
-
-def _encode(kept: Learned, compact: bool) -> tuple[Any, persist.Arrays]:
-    return {"mark": kept.mark, "learned": kept.body}, kept.arrays
-
-
-def _decode(body: Any, arrays: persist.Arrays) -> Learned:
-    return Learned(body["mark"], body["learned"], arrays)
-
-
-persist.register("fleet-key", persist.Codec((Learned,), _encode, _decode))
+        return files.decode_learned(core, problem, compiled, learned.body, learned.arrays)

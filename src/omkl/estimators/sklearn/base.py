@@ -187,6 +187,14 @@ class Regressor(RegressorMixin, Estimator):  # type: ignore[misc]  # scikit-lear
         core: NumberCore = self._core()
         return core.predict(self._rows(X))
 
+    def _predict_unchecked(self, X: Matrix) -> Vector:
+        predictions: Vector = self.core_.predict(X)
+        return predictions
+
+    def _learn_unchecked(self, X: Matrix, y: Vector) -> Vector:
+        predictions: Vector = self.core_.learn_rows(X, y)
+        return predictions
+
     def _learn(self, X: Any, y: Any, sample_weight: ArrayLike | None) -> Vector:
         first = not hasattr(self, "core_")
         if not first and len(X) == 0:
@@ -230,7 +238,7 @@ class Classifier(ClassifierMixin, Estimator):  # type: ignore[misc]  # scikit-le
         self, X: Any, y: Any, classes: ArrayLike | None = None, sample_weight: ArrayLike | None = None
     ) -> NDArray[Any]:
         """The label predicted for each row before that row is learned (one call for all rows)."""
-        return self.most_likely(self._learn(X, y, classes, sample_weight))
+        return self._most_likely(self._learn(X, y, classes, sample_weight))
 
     def predict_proba_then_learn(
         self, X: Any, y: Any, classes: ArrayLike | None = None, sample_weight: ArrayLike | None = None
@@ -249,16 +257,22 @@ class Classifier(ClassifierMixin, Estimator):  # type: ignore[misc]  # scikit-le
 
     def predict(self, X: Any) -> NDArray[Any]:
         """The most likely label of each row."""
-        return self.most_likely(self._scores(X))
+        return self._most_likely(self._scores(X))
+
+    def _predict_unchecked(self, X: Matrix) -> NDArray[Any]:
+        return self._most_likely(self._arranged(self.core_.scores(X)))
+
+    def _learn_unchecked(self, X: Matrix, y: NDArray[Any]) -> NDArray[Any]:
+        return self._most_likely(self._arranged(self.core_.learn_rows(X, y.tolist())))
 
     def _label_core(self) -> LabelCore:
         core: LabelCore = self._core()
         return core
 
     def _scores(self, X: Any) -> Matrix:
-        return self.arranged(self._label_core().scores(self._rows(X)))
+        return self._arranged(self._label_core().scores(self._rows(X)))
 
-    def arranged(self, scores: Matrix) -> Matrix:
+    def _arranged(self, scores: Matrix) -> Matrix:
         """A core's scores with columns in the order of `classes_`, those of labels that have not come yet too."""
         core = self._label_core()
         place = np.searchsorted(self.classes_, np.array(core.labels, dtype=self.classes_.dtype))
@@ -266,7 +280,7 @@ class Classifier(ClassifierMixin, Estimator):  # type: ignore[misc]  # scikit-le
         out[:, place] = scores
         return out
 
-    def most_likely(self, scores: Matrix) -> NDArray[Any]:
+    def _most_likely(self, scores: Matrix) -> NDArray[Any]:
         """The label of the largest score in each row of arranged scores."""
         labels: NDArray[Any] = self.classes_[np.argmax(scores, axis=1)]
         return labels
@@ -292,7 +306,7 @@ class Classifier(ClassifierMixin, Estimator):  # type: ignore[misc]  # scikit-le
         if first:
             self.classes_ = known
             self.core_ = self.new_core()
-        return self.arranged(self.core_.learn_rows(X, y.tolist(), weight))
+        return self._arranged(self.core_.learn_rows(X, y.tolist(), weight))
 
 
 def checked_weights(sample_weight: ArrayLike, X: Matrix) -> Vector:

@@ -1,0 +1,81 @@
+"""Fleets, and single keys of them, in model files."""
+
+from typing import Any
+
+import numpy as np
+
+from omkl import persist
+from omkl.estimators import sklearn
+from omkl.fleet.local import Fleet
+from omkl.fleet.models import KeyedModels
+from omkl.fleet.template import Learned, Template
+
+FORMER_NAMES = {"may_diverge": "wild", "fingerprint": "mark"}  # in files of earlier versions
+
+
+def _field(body: Any, name: str) -> Any:
+    return body[name if name in body else FORMER_NAMES[name]]
+
+
+# A fleet. Arrays of the template have names without a slash, those of the key at place 3 start with "3/".
+
+
+def _encode_fleet(fleet: Fleet, compact: bool) -> tuple[Any, persist.Arrays]:
+    with fleet._lock:
+        models = fleet._models
+        start, arrays = sklearn.encode(fleet.learner if models is None else models.template.model, compact)
+        body: dict[str, Any] = {
+            "start": start,
+            "seed": fleet.seed,
+            "may_diverge": fleet._may_diverge,
+            "keys": list(fleet),
+            "each": [],
+        }
+        if fleet.classes is not None:
+            body["classes"] = [persist.plain(label) for label in fleet.classes]
+            body["dtype"] = fleet.classes.dtype.str
+        for place, (_, learned) in enumerate(() if models is None else models.learned()):
+            body["each"].append(learned.body)
+            arrays |= {f"{place}/{name}": array for name, array in learned.arrays.items()}
+    return body, arrays
+
+
+def _decode_fleet(body: Any, arrays: persist.Arrays) -> Fleet:
+    model = sklearn.decode(body["start"], {name: array for name, array in arrays.items() if "/" not in name})
+    classes = None
+    if "classes" in body:
+        dtype = np.dtype(body["dtype"])
+        persist.demand(dtype.kind in "biufUO" and dtype.itemsize <= 2**16, "labels of an unknown type")
+        classes = np.array(body["classes"], dtype=dtype)
+    fleet = Fleet(model, seed=body["seed"], classes=classes)
+    fleet._may_diverge = bool(_field(body, "may_diverge"))
+    persist.demand(len(body["keys"]) == len(body["each"]), "keys and models differ in number")
+    if body["start"]["core"] is None:
+        persist.demand(not body["keys"], "keys without features")
+        return fleet
+    fleet._models = models = KeyedModels(Template(model))
+    own: list[persist.Arrays] = [{} for _ in body["keys"]]
+    for name, array in arrays.items():
+        place, slash, part = name.partition("/")
+        if slash:
+            own[int(place)][part] = array
+    fingerprint = models.template.fingerprint
+    for key, learned, parts in zip(body["keys"], body["each"], own, strict=True):
+        persist.demand(type(key) in (str, int) and key not in models, f"key {key!r} is not valid, or comes twice")
+        models.put(key, models.template.core_of(Learned(fingerprint, learned, parts)))
+    return fleet
+
+
+# One key
+
+
+def _encode_key(learned: Learned, compact: bool) -> tuple[Any, persist.Arrays]:
+    return {"fingerprint": learned.fingerprint, "learned": learned.body}, learned.arrays
+
+
+def _decode_key(body: Any, arrays: persist.Arrays) -> Learned:
+    return Learned(_field(body, "fingerprint"), body["learned"], arrays)
+
+
+persist.register("fleet", persist.Codec((Fleet,), _encode_fleet, _decode_fleet))
+persist.register("fleet-key", persist.Codec((Learned,), _encode_key, _decode_key))

@@ -1,0 +1,99 @@
+"""The models of all keys that have come: which key is where in the storage."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from omkl.arrays import Matrix
+from omkl.fleet.groups import Groups, Threads
+from omkl.fleet.storage import Failure, storage_for
+from omkl.fleet.template import Key, Learned, Template
+
+
+class Refused(NamedTuple):
+    """A batch that could not be learned, and whether all models are as they were before it."""
+
+    failure: Failure
+    undone: bool
+
+
+class KeyedModels:
+    """A model for every key, made from one template when the key's first row comes."""
+
+    def __init__(self, template: Template) -> None:
+        self.template = template
+        self._storage = storage_for(template)
+        self._slots: dict[Key, int] = {}  # in the order in which the keys came
+        self._keys: list[Key] = []  # the key of every slot
+
+    def __len__(self) -> int:
+        return len(self._slots)
+
+    def __iter__(self) -> Iterator[Key]:
+        return iter(list(self._slots))
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._slots
+
+    @property
+    def nbytes(self) -> int:
+        return self._storage.nbytes(len(self))
+
+    def core(self, key: Key) -> Any:
+        """A copy of the key's core."""
+        return self._storage.core(self._slots[key])
+
+    def learned(self) -> Iterator[tuple[Key, Learned]]:
+        """What every key has learned, in the order in which the keys came."""
+        for key in self:
+            yield key, self.template.learned(self.core(key))
+
+    def put(self, key: Key, core: Any) -> None:
+        """Set the model of a key, known or new."""
+        self._storage.put(self._slots.get(key, len(self)), core)
+        if key not in self._slots:
+            self._append(key)
+
+    def remove(self, key: Key) -> None:
+        """Forget a key; the model in the last slot moves to its place."""
+        slot, last = self._slots.pop(key), self._keys.pop()
+        if last != key:
+            self._storage.move(len(self), slot)
+            self._slots[last], self._keys[slot] = slot, last
+        self._storage.free(range(len(self), len(self) + 1))
+
+    def learn(
+        self, keys: Sequence[Key], X: Matrix, y: NDArray[Any], out: NDArray[Any], threads: Threads, undo: bool
+    ) -> Refused | None:
+        """Learn a batch and write the predictions made before to `out`; with `undo`, all of it or nothing."""
+        known = len(self)
+        for key in dict.fromkeys(keys):
+            if key not in self._slots:
+                self._storage.add(len(self), key)
+                self._append(key)
+        groups = self._groups(keys)
+        before = self._storage.snapshot(groups.slots) if undo else None
+        failure = self._storage.run(groups, X, y, out, threads)
+        if failure is None:
+            return None
+        if before is not None:
+            self._storage.restore(groups.slots, before)
+            self._storage.free(range(known, len(self)))
+            for key in self._keys[known:]:
+                del self._slots[key]
+            del self._keys[known:]
+        return Refused(failure, undone=undo)
+
+    def predict(self, keys: Sequence[Key], X: Matrix, out: NDArray[Any], threads: Threads) -> None:
+        """Write predictions to `out`; a key that has not come yet is predicted by its model before the first row."""
+        self._storage.predict(self._groups(keys), X, out, threads)
+
+    def _groups(self, keys: Sequence[Key]) -> Groups:
+        get = self._slots.get
+        return Groups.by(np.fromiter((get(key, -1) for key in keys), np.intp, len(keys)))
+
+    def _append(self, key: Key) -> None:
+        self._slots[key] = len(self._keys)
+        self._keys.append(key)
