@@ -217,7 +217,7 @@ class Fleet:
         return f"Fleet({self.learner!r}, seed={self.seed}, keys={len(self)})"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return persist.from_bytes, (persist.to_bytes(self),)
+        return unpickled, (persist.to_bytes(self),)
 
     # How a batch is learned
 
@@ -285,3 +285,9 @@ class Fleet:
 
     def _empty(self, rows: int) -> NDArray[Any]:
         return np.empty(rows, dtype=np.float64 if self.classes is None else self.classes.dtype)
+
+
+def unpickled(data: bytes) -> Fleet:
+    """The fleet that was pickled; it is in this module so that unpickling imports the codec of fleets."""
+    fleet: Fleet = persist.from_bytes(data)
+    return fleet

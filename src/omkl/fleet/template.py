@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone, is_classifier
 
-from omkl import persist
+from omkl import algorithms, persist
 from omkl.arrays import Matrix
 from omkl.errors import ModelFileError
 from omkl.estimators import files, sklearn
@@ -98,7 +98,7 @@ class Template:
         """A hash of the learner, its parameters, the seed, the features and the labels."""
         if not self._fingerprint:
             body, _ = sklearn.encode(self.model, compact=True)
-            text = json.dumps(body, sort_keys=True).encode()
+            text = json.dumps(as_version_1(body), sort_keys=True).encode()
             self._fingerprint = hashlib.blake2b(text, digest_size=16).hexdigest()
         return self._fingerprint
 
@@ -149,3 +149,14 @@ class Template:
         )
         core, problem, compiled = copy.copy(self.core), self.core.online.problem, self.core.online.compiled
         return files.decode_learned(core, problem, compiled, learned.body, learned.arrays)
+
+
+def as_version_1(body: persist.Json) -> persist.Json:
+    """The body of an estimator under its first names, so that keys packed by earlier versions keep their fingerprint."""
+    core = {name: value for name, value in body["core"].items() if name != "task"}
+    first = {new: old for old, new in algorithms.get(core["learner"]).renamed.items()}
+
+    def renamed(values: dict[str, persist.Json]) -> dict[str, persist.Json]:
+        return {first.get(name, name): value for name, value in values.items()}
+
+    return body | {"parameters": renamed(body["parameters"]), "core": core | {"settings": renamed(core["settings"])}}
