@@ -23,7 +23,14 @@ class Engine:
     def predict_rows(self, memory: Memory, X: Matrix, out: Vector) -> None: ...
     def learn(self, memory: Memory, x: Vector, y: float, weight: float) -> int: ...
     def run(
-        self, memory: Memory, X: Matrix, y: Vector, uniforms: Vector, weight: Vector | None, out: Vector
+        self,
+        memory: Memory,
+        X: Matrix,
+        y: Vector,
+        uniforms: Vector,
+        weight: Vector | None,
+        out: Vector,
+        extra: Vector | None = None,
     ) -> tuple[int, int]: ...
 
     # only where fixed_size is true

@@ -131,7 +131,7 @@ struct Engine : AnyEngine {
 
   // Returns (rows learned, kernels evaluated).
   nb::tuple run(Memory<State> &memory, ConstMatrix X, ConstVector y, ConstVector uniforms, nb::object weight,
-                Vector out) const {
+                Vector out, nb::object extra) const {
     require_inputs(X.shape(1));
     const size_t rows = X.shape(0);
     if (y.shape(0) != rows || out.shape(0) != rows * static_cast<size_t>(outputs(problem)))
@@ -144,6 +144,12 @@ struct Engine : AnyEngine {
       w = weights.data();
     }
     Chunk chunk{static_cast<long>(rows), X.data(), y.data(), uniforms.data(), w, out.data(), 0, 0};
+    if (!extra.is_none()) {
+      const auto values = nb::cast<Vector>(extra, false);
+      if (values.shape(0) != rows * static_cast<size_t>(extras(problem)))
+        throw nb::value_error("X and extra must have as many rows");
+      chunk.extra = values.data();
+    }
     {
       nb::gil_scoped_release release;
       Scratch s = working_memory();
@@ -180,7 +186,8 @@ nb::object bind(nb::module_ &m, const std::string &name, const Loop<Problem, Sta
       .def("predict", &E::predict, "memory"_a, "x"_a)
       .def("predict_rows", &E::predict_rows, "memory"_a, "X"_a, "out"_a.noconvert())
       .def("learn", &E::learn, "memory"_a, "x"_a, "y"_a, "weight"_a)
-      .def("run", &E::run, "memory"_a, "X"_a, "y"_a, "uniforms"_a, "weight"_a.none(), "out"_a.noconvert());
+      .def("run", &E::run, "memory"_a, "X"_a, "y"_a, "uniforms"_a, "weight"_a.none(), "out"_a.noconvert(),
+           "extra"_a.none() = nb::none());
   constexpr bool fixed_size = requires { requires State::fixed_size; };
   if constexpr (fixed_size) bind_fleet<E>(engine);
   engine.attr("fixed_size") = fixed_size;

@@ -68,6 +68,7 @@ struct Chunk {
   const double *X, *y, *uniforms, *weight;  // weight may be null
   double *out;
   long done, evaluated;
+  double *extra = nullptr;  // [rows][extras(problem)], may be null
 };
 
 // One algorithm compiled for one instruction set.
@@ -89,6 +90,11 @@ long uniforms(const Problem &) {
 template <class Problem>
 long outputs(const Problem &) {
   return 1;
+}
+// Further values about each round, before it was learned, that are reported on request.
+template <class Problem>
+long extras(const Problem &) {
+  return 0;
 }
 // Doubles of working memory, Scratch::extra, beyond what all algorithms have.
 template <class Problem>

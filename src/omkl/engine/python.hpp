@@ -146,6 +146,12 @@ class Reader {
     auto a = references_.array<ConstVector>(object_, name);
     return {a.data(), static_cast<long>(a.shape(0))};
   }
+  // A sequence of numbers, for instance a tuple.
+  List<double> numbers(const char *name) {
+    const auto values = nb::cast<std::vector<double>>(object_.attr(name));
+    const auto size = static_cast<long>(values.size());
+    return {references_.padded_copy(values.data(), size), size};
+  }
   List<int> codes(const char *name) {
     auto values = nb::cast<std::vector<int>>(object_.attr(name));
     const auto size = static_cast<long>(values.size());

@@ -1,0 +1,175 @@
+"""GraphMKL: a mixture of least squares, gradient and memory experts on a dictionary of kernels.
+
+Not in the paper. It keeps the paper's idea, a dictionary of kernels and a similarity graph that decides what is
+evaluated, and makes of it a learner for raw streams. `docs/graph_mkl.md` states every formula; (G1), (G2), ... at the ends
+of lines are its numbers. The parts:
+
+    settings, problem     what a user may choose, and what never changes during a run
+    scaling               raw units in: standardisation by the first rows
+    experts, memory       predictions with variances, and how each expert learns
+    mixture               experts weighted by their evidence; residual stacking
+    selection             which experts are evaluated; explorers by the similarity graph
+    change                a rise of the error starts a challenger, a second set of experts, and the better set stays
+    intervals             half widths that hold their coverage
+    learning, state       one set of experts, and both
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from omkl.algorithms.base import Algorithm, Native
+from omkl.algorithms.descent import require_bounded
+from omkl.algorithms.graph_mkl import change, intervals, learning, mixture, selection
+from omkl.algorithms.graph_mkl.mixture import Evaluations
+from omkl.algorithms.graph_mkl.problem import Problem, build, check_problem, shape, uniforms
+from omkl.algorithms.graph_mkl.scaling import bounded
+from omkl.algorithms.graph_mkl.settings import GraphSettings
+from omkl.algorithms.graph_mkl.state import ExpertSet, State, check_state, grow, init, start_challenger, with_set
+from omkl.algorithms.weights import normalised
+from omkl.arrays import Index, Mask, Vector
+
+__all__ = [
+    "ALGORITHM",
+    "ExpertSet",
+    "GraphSettings",
+    "Info",
+    "Problem",
+    "State",
+    "build",
+    "check_problem",
+    "check_state",
+    "grow",
+    "init",
+    "predict",
+    "shape",
+    "step",
+    "uniforms",
+    "weights",
+]
+
+
+class Info(NamedTuple):
+    """What a step reports about its round."""
+
+    prediction: Vector  # (mean, standard deviation), or (K,) probabilities of the labels
+    evaluated: Index  # experts; those of the second set are numbered E, E + 1, ...
+    extra: Vector  # (levels,) the half widths of intervals before the row was learned; (0,) for labels
+
+
+class Round(NamedTuple):
+    """What both sets of experts predict for one row, and what is made of it."""
+
+    evaluations: list[Evaluations]  # of each set
+    masks: list[Mask]  # experts of each set that are part of the mixture
+    weights: list[Vector]  # (E,) of each set, in the mixture
+    mixed: Vector  # the mixture's prediction
+    differences: list[Vector]  # (E,) of each set, from the mixture; none without stacking
+    prediction: Vector
+
+
+def evaluate(problem: Problem, state: State, x: Vector) -> Round:
+    """Experts, mixture and stacking for one row."""
+    sets = [(part, g == state.incumbent) for g, part in enumerate(state.sets)]
+    awake = [selection.evaluated(problem, part.selection, part.age, mine) for part, mine in sets]
+    masks = [selection.counted(problem, part.selection, part.age, mine) for part, mine in sets]
+    evaluations = [learning.evaluate(problem, part, x, mask) for (part, _), mask in zip(sets, awake, strict=True)]
+    weights = mixture.mixture_weights([part.evidence for part in state.sets], masks)
+    mixed = mixture.mix(problem, evaluations, masks, weights)
+    if problem.task == "classification" or not problem.stack:
+        return Round(evaluations, masks, weights, mixed, [], mixed)
+    z = [mixture.differences(problem, part, mask, mixed) for part, mask in zip(evaluations, masks, strict=True)]
+    prediction = mixture.stacked(state.sets[state.incumbent].stack, z[state.incumbent], mixed)
+    return Round(evaluations, masks, weights, mixed, z, prediction)
+
+
+def predict(problem: Problem, state: State, x: Vector) -> Vector:
+    """(mean, standard deviation), or the probabilities of the labels."""
+    return evaluate(problem, state, bounded(x)).prediction
+
+
+def step(
+    problem: Problem, state: State, x: Vector, y: float, uniforms: Vector, weight: float = 1.0
+) -> tuple[State, Info]:
+    x, y = bounded(x), float(bounded(np.float64(y)))
+    now = evaluate(problem, state, x)
+    require_bounded(np.concatenate([e.mean for part in now.evaluations for e in part.values()]))
+    numbers = np.array([g * problem.experts + e for g, part in enumerate(now.evaluations) for e in part])
+    half_widths = state.half_widths if problem.task == "regression" else np.zeros(0)
+    info = Info(now.prediction, numbers, half_widths)
+    if weight == 0:
+        return state._replace(t=state.t + 1), info
+
+    known = state.sets[state.incumbent].scaling.unit > 0
+    evidence = [part.evidence for part in state.sets]
+    if known:
+        evidence = mixture.update_evidence(problem, evidence, now.evaluations, now.weights, y)
+    for g, part in enumerate(state.sets):
+        if part.age >= 0:
+            part = part._replace(evidence=evidence[g])
+            if now.differences:
+                stack = mixture.update_stack(problem, part.stack, now.differences[g], now.mixed, y, weight)
+                part = part._replace(stack=stack)
+            mine = g == state.incumbent
+            part = learning.learn(problem, part, now.evaluations[g], x, y, weight, mine, float(uniforms[g]))
+            state = with_set(state, g, part)
+
+    if problem.task == "regression":
+        error = (y - now.prediction[0]) ** 2
+        if known:
+            state = state._replace(half_widths=intervals.update(state.half_widths, now.prediction, y))
+    else:
+        error = (1 - now.prediction[int(y)]) ** 2
+    return follow_change(problem, state, float(error), now.weights)._replace(t=state.t + 1), info
+
+
+def follow_change(problem: Problem, state: State, error: float, weights: list[Vector]) -> State:
+    """The state after the error of a round: a challenger may start, or its trial end."""
+    g, other = state.incumbent, 1 - state.incumbent
+    challenger_age = state.sets[other].age
+    trend = change.update_trend(state.trend, error, state.sets[g].age)
+    trial = state.trial
+    if challenger_age >= 0:
+        trial = change.update_trial(trial, float(weights[g].sum()), float(weights[other].sum()))
+    state = state._replace(trend=trend, trial=trial)
+    match change.verdict(problem, trend, trial, challenger_age):
+        case "start":
+            return start_challenger(problem, state)
+        case "keep":
+            return end_trial(state, g)
+        case "replace":
+            return end_trial(state, other)
+    return state
+
+
+def end_trial(state: State, winner: int) -> State:
+    loser = state.sets[1 - winner]._replace(age=-1)
+    return with_set(state, 1 - winner, loser)._replace(incumbent=winner, trend=change.Trend())
+
+
+def weights(problem: Problem, state: State, name: str = "") -> Vector:
+    """(N,): of every kernel in the incumbent's mixture; experts on no kernel have the rest to 1."""
+    part = state.sets[state.incumbent]
+    mask = selection.counted(problem, part.selection, part.age, incumbent=True)
+    weight = np.zeros(problem.experts)
+    weight[mask] = normalised(part.evidence[mask])
+    out: Vector = weight[: problem.on_kernels].reshape(len(problem.V), -1).sum(axis=1)
+    return out
+
+
+ALGORITHM: Algorithm[Problem, State] = Algorithm(
+    name="graph-mkl",
+    settings=GraphSettings,
+    Problem=Problem,
+    State=State,
+    build=build,
+    init=init,
+    predict=predict,
+    step=step,
+    uniforms=uniforms,
+    shape=shape,
+    check_problem=check_problem,
+    check_state=check_state,
+    grow=grow,
+    native=Native(padded=("R", "theta", "R_linear", "theta_linear")),
+)

@@ -1,0 +1,65 @@
+"""GraphMKL's change detection: when the error rises a challenger starts, and after a trial the better set stays."""
+
+from typing import Literal, NamedTuple
+
+from omkl.algorithms.graph_mkl.constants import (
+    ALARM_AFTER,
+    ALARM_RATIO,
+    CAP_AFTER,
+    ERROR_CAP,
+    FAST_ROUNDS,
+    SLOW_ROUNDS,
+    TREND_AFTER,
+    TRIAL_MEMORY,
+)
+from omkl.algorithms.graph_mkl.problem import Problem
+
+Verdict = Literal["none", "start", "keep", "replace"]
+
+
+class Trend(NamedTuple):
+    """Means of the error of the predictions."""
+
+    fast: float = 0.0
+    slow: float = 0.0
+    rounds: int = 0  # behind both
+
+
+class Trial(NamedTuple):
+    """Discounted sums of the weights that the two sets of experts had in the mixture."""
+
+    incumbent: float = 0.0
+    challenger: float = 0.0
+
+
+def update_trend(trend: Trend, error: float, age: int) -> Trend:
+    """The means after one more error, of an incumbent that has learned `age` rows."""
+    fast, slow, n = trend
+    if age <= TREND_AFTER:
+        return trend
+    capped = min(error, ERROR_CAP * slow) if n > CAP_AFTER else error  # (G33)
+    n += 1
+    slow += max(1 / SLOW_ROUNDS, 1 / n) * (capped - slow)  # (G34)
+    fast += max(1 / FAST_ROUNDS, 1 / n) * (capped - fast)  # (G34)
+    return Trend(fast, slow, n)
+
+
+def alarm(trend: Trend) -> bool:
+    return trend.rounds > ALARM_AFTER and trend.fast > ALARM_RATIO * trend.slow  # (G35)
+
+
+def update_trial(trial: Trial, incumbent: float, challenger: float) -> Trial:
+    """The sums after a round in which the sets had these weights in the mixture."""
+    return Trial(
+        TRIAL_MEMORY * trial.incumbent + incumbent,  # (G36)
+        TRIAL_MEMORY * trial.challenger + challenger,  # (G36)
+    )
+
+
+def verdict(problem: Problem, trend: Trend, trial: Trial, challenger_age: int) -> Verdict:
+    """Whether a challenger starts now or, at the end of its trial, which set stays."""
+    if challenger_age < 0:
+        return "start" if problem.trial and alarm(trend) else "none"
+    if challenger_age < problem.trial:
+        return "none"
+    return "replace" if trial.challenger > trial.incumbent else "keep"  # (G37)

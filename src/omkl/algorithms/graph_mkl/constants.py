@@ -1,0 +1,53 @@
+"""GraphMKL's constants, each with its meaning; the build writes them into a C++ header, so they stand here alone.
+
+What a user may choose is in `settings.py`. This module imports nothing.
+"""
+
+# Scaling of inputs and targets
+LARGEST_VALUE = 1e90  # larger inputs and targets are taken as this much, so that squares and sums stay finite
+CLIP = 5.0  # standard deviations at which inputs are clipped
+CLIP_LINEAR = 30.0  # the same for the linear expert
+MIN_RELATIVE_DEVIATION = 1e-12  # of the mean; a smaller standard deviation is rounding, and the column constant
+MIN_DEVIATION = 1e-150  # the same, absolute
+FIRST_ROWS = 256  # rows kept for refits
+REFIT_AGES = (1, 2, 3, 4, 5, 6, 7, 8, 16, 64, FIRST_ROWS)  # rows after which scaling and experts are fitted again
+
+# Experts
+SQUARE_SCALE = 1.5  # squared standardised inputs are divided by it; about their standard deviation
+WINDOW = 1024  # rows that the memory experts average
+RANGE_MARGIN = 0.5  # the linear expert may leave the targets in the window by so many times their range
+START_NOISE = 1.0  # noise of an expert before the first row, in squared units of the target
+MIN_VARIANCE = 1e-12  # added to the noise, in squared units of the target
+MIN_LEVERAGE_DIVISOR = 1e-12  # a leverage z' P z below it is taken as this much where it divides
+MIN_CURVATURE = 0.05  # least p (1 - p) in a Newton step of the logistic experts
+MIN_TEMPERATURE = 1e-2  # of an expert's label probabilities
+MAX_TEMPERATURE = 1e2
+MAX_SLOPE = 2.0  # at which the slope of the log-likelihood in the log-temperature is clipped
+
+# Mixture and stacking
+STUDENT_DEGREES = 4  # degrees of freedom of the Student t that judges predictions of numbers
+MIN_PROBABILITY = 1e-12  # of a label, where its logarithm is taken
+STACK_RIDGE = 100.0  # of the residual stacking
+STACK_CLIP = 3.0  # standard deviations of the mixture at which inputs, target and output of the stacking are clipped
+
+# Selection
+RANK_EVERY = 20  # rounds
+CHALLENGER_WARM_UP_DIVISOR = 2  # a challenger's warm-up is the incumbent's divided by it
+
+# Change detection
+FAST_ROUNDS = 50  # rounds that the fast mean of the error is over, about
+SLOW_ROUNDS = 500  # the same for the slow mean
+TREND_AFTER = 32  # rounds an incumbent learns before its errors count
+CAP_AFTER = 32  # rounds of the means before errors are capped
+ERROR_CAP = 20.0  # times the slow mean: more than this an error does not count
+ALARM_AFTER = 200  # rounds of the means before an alarm may be raised
+ALARM_RATIO = 2.0  # fast over slow mean that raises it
+SILENT_ROUNDS = 16  # rounds before a challenger's predictions count
+TRIAL_ROUNDS = 500  # rounds of a challenger's trial
+TRIAL_MEMORY = 0.98  # share of the weights kept with every round of a trial
+
+# Intervals
+LEVELS = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)  # coverages whose half widths are tracked
+START_HALF_WIDTHS = (0.67, 0.84, 1.04, 1.28, 1.64, 1.96, 2.58)  # those of a normal distribution
+HALF_WIDTH_GAIN = 0.05  # of the tracking
+ONE_SIGMA = 0.6827  # coverage of one standard deviation to either side

@@ -1,0 +1,212 @@
+"""GraphMKL's experts: how each predicts, and how it learns from one row.
+
+On the random features of every kernel there are one recursive least squares and a few normalised gradient experts; on
+the inputs themselves one least squares. For labels the experts on the inputs, one of them with their squares, are
+logistic and learn by Newton steps. Memory experts (`memory.py`) have no coefficients.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from omkl.algorithms.descent import TOO_FAR
+from omkl.algorithms.graph_mkl import least_squares
+from omkl.algorithms.graph_mkl.constants import (
+    CLIP_LINEAR,
+    MAX_SLOPE,
+    MAX_TEMPERATURE,
+    MIN_CURVATURE,
+    MIN_TEMPERATURE,
+    MIN_VARIANCE,
+    SQUARE_SCALE,
+    START_NOISE,
+)
+from omkl.algorithms.graph_mkl.memory import Window, predict_from_memory, within_range
+from omkl.algorithms.graph_mkl.problem import Problem
+from omkl.algorithms.graph_mkl.scaling import Scaling, scaled, standardised
+from omkl.algorithms.weights import normalised
+from omkl.arrays import Index, Mask, Matrix, Tensor, Vector, padded
+from omkl.features import features
+
+
+class Coefficients(NamedTuple):
+    """Of the experts that have any. P = R' R is the covariance of a least squares, in units of the noise."""
+
+    R: Tensor  # (maps, n, n)          lower triangular, n = 2D
+    theta: Tensor  # (maps, B, K, n)   of the least squares, then of the gradient experts
+    R_linear: Matrix  # (d + 1, d + 1)
+    theta_linear: Matrix  # (K, d + 1)
+
+
+class Noise(NamedTuple):
+    """Of every expert."""
+
+    level: Vector  # (E,)   variance of its errors in units of the target; for labels the temperature
+    rounds: Index  # (E,)   in which it was evaluated
+
+
+class Evaluation(NamedTuple):
+    """One expert's prediction, and what its update needs."""
+
+    z: Vector  # its features; none for memory experts
+    phi: Vector  # R z; none for experts without R
+    leverage: float  # z' P z, 0 for gradient experts
+    mean: Vector  # (K,) prediction in the target's own units
+    variance: float  # of it
+
+
+def fresh_coefficients(problem: Problem) -> Coefficients:
+    """As before the first row: theta = 0 and P = I / ridge."""
+    (N, d, D), K = problem.V.shape, problem.K
+    n = 2 * D
+    c = Coefficients(
+        R=padded(problem.maps, n, n),
+        theta=padded(problem.maps, problem.learners, K, n),
+        R_linear=padded(d + 1, d + 1),
+        theta_linear=padded(K, d + 1),
+    )
+    for R, ridge in zip((*c.R, c.R_linear), problem.ridges, strict=True):
+        R[...] = np.eye(len(R)) / np.sqrt(ridge)  # (G9)
+    return c
+
+
+def fresh_noise(problem: Problem) -> Noise:
+    return Noise(np.full(problem.experts, START_NOISE), np.zeros(problem.experts, np.intp))
+
+
+# Predictions
+
+
+def with_squares(xs: Vector, n: int) -> Vector:
+    """(n,): 1, the inputs, and their squares less the mean of these; as many inputs as fit."""
+    z, places, root = np.zeros(n), (n - 1) // 2, np.sqrt(len(xs))
+    some = xs[:places]
+    z[0], z[1 : 1 + len(some)] = 1, some
+    z[1 + places : 1 + places + len(some)] = (root * some**2 - 1 / root) / SQUARE_SCALE  # (G6)
+    return z
+
+
+def features_of(problem: Problem, xs: Vector, xs_linear: Vector, e: int) -> Vector:
+    """z of expert e, from inputs scaled for the kernels and for the linear expert; a memory expert has none."""
+    if e < problem.on_kernels:
+        return features(problem.V[e // problem.learners], xs).ravel()
+    if e == problem.on_kernels:
+        return np.append(1.0, xs_linear)  # (G5)
+    return with_squares(xs, 2 * problem.V.shape[2]) if e < problem.first_memory else np.zeros(0)
+
+
+def coefficients_of(problem: Problem, c: Coefficients, e: int) -> tuple[Matrix | None, Matrix]:
+    """R and theta of expert e, views; R is None for a gradient expert."""
+    if e == problem.on_kernels:
+        return c.R_linear, c.theta_linear
+    if e > problem.on_kernels:
+        return c.R[-1], c.theta[-1, 0]
+    i, b = divmod(e, problem.learners)
+    return (None if b else c.R[i]), c.theta[i, b]
+
+
+def evaluate(
+    problem: Problem, c: Coefficients, noise: Noise, scaling: Scaling, window: Window, age: int, x: Vector, mask: Mask
+) -> dict[int, Evaluation]:
+    """The evaluations of the experts in `mask`, of a set that has learned `age` rows."""
+    xs, xs_linear = scaled(scaling, x), scaled(scaling, x, CLIP_LINEAR)
+    unit = scaling.unit or 1.0
+    out = {}
+    for e in map(int, np.flatnonzero(mask)):
+        z, phi, leverage = features_of(problem, xs, xs_linear, e), np.zeros(0), 0.0
+        if e >= problem.first_memory:
+            mean, leverage = predict_from_memory(window, age, xs, problem.widths[e - problem.first_memory])
+        else:
+            R, theta = coefficients_of(problem, c, e)
+            if R is not None:
+                phi = R @ z  # (G9)
+                leverage = float(phi @ phi)  # (G9)
+            mean = scaling.shift + unit * (theta @ z)  # (G7)
+            if problem.task == "regression" and e == problem.on_kernels:
+                mean = within_range(window, age, mean)
+        variance = float((noise.level[e] * (1 + leverage) + MIN_VARIANCE) * unit**2)  # (G13)
+        out[e] = Evaluation(z, phi, leverage, mean, variance)
+    return out
+
+
+def label_probabilities(mean: Vector, variance: float) -> Vector:
+    """Of the labels, from a Gaussian of this variance around each vector of zeros with a one."""
+    return normalised(mean / variance)  # (G14)
+
+
+# Learning
+
+
+def update(
+    problem: Problem, c: Coefficients, scaling: Scaling, evaluations: dict[int, Evaluation], Y: Vector, weight: float
+) -> Coefficients:
+    """The coefficients after a row with target Y, which counts `weight` times."""
+    c = Coefficients(*(a.copy() for a in c))
+    target = standardised(scaling, Y)
+    for e, evaluation in evaluations.items():
+        if e < problem.first_memory:
+            R, theta = coefficients_of(problem, c, e)
+            if R is None:
+                step = problem.steps[e % problem.learners - 1]
+                gap = target - theta @ evaluation.z
+                theta += min(1.0, weight * step) * np.outer(gap, evaluation.z)  # (G15)
+            elif problem.task == "classification" and e >= problem.on_kernels:
+                R[...], theta[...] = newton_step(
+                    R, theta, evaluation, scaling.shift, target + scaling.shift, weight, problem.min_leverage
+                )
+            else:
+                gap = target - theta @ evaluation.z
+                R[...], theta[...] = least_squares.update(
+                    R, theta, evaluation.phi, gap, weight, problem.min_leverage
+                )
+    return c
+
+
+def newton_step(
+    R: Matrix, theta: Matrix, evaluation: Evaluation, shift: Vector, label: Vector, weight: float, min_leverage: float
+) -> tuple[Matrix, Matrix]:
+    """One step of logistic regression: least squares in which a row counts by the curvature of the loss."""
+    p = label_probabilities(shift + theta @ evaluation.z, 1.0)  # (G19)
+    curvature = max(float(p.max() * (1 - p.max())), MIN_CURVATURE)  # (G19)
+    gap = (label - p) / curvature  # (G19)
+    return least_squares.update(R, theta, evaluation.phi, gap, curvature * weight, min_leverage)
+
+
+def update_noise(
+    problem: Problem, noise: Noise, scaling: Scaling, evaluations: dict[int, Evaluation], y: float
+) -> Noise:
+    """The noise after a row, of the experts evaluated; nothing is learned while the target's unit is not known."""
+    if not scaling.unit:
+        return noise
+    noise = Noise(noise.level.copy(), noise.rounds.copy())
+    for e, evaluation in evaluations.items():
+        noise.rounds[e] += 1
+        a = max(1 - problem.memory, 1 / (noise.rounds[e] + 1))  # (G20)
+        after = squared_error_after if problem.task == "regression" else temperature_after
+        noise.level[e] = after(float(noise.level[e]), evaluation, scaling.unit, y, a)
+    return noise
+
+
+def squared_error_after(before: float, evaluation: Evaluation, unit: float, y: float, a: float) -> float:
+    """The mean squared error after one more target, which moves it by a share a."""
+    gap = float(np.clip((y - evaluation.mean[0]) / unit, -TOO_FAR, TOO_FAR))
+    return (1 - a) * before + a * gap**2 / (1 + evaluation.leverage)  # (G21)
+
+
+def temperature_after(before: float, evaluation: Evaluation, unit: float, y: float, a: float) -> float:
+    """The temperature of the label probabilities after one more label: a step up the gradient of their log-likelihood.
+
+    Squared errors in its place would make the probabilities far too extreme.
+    """
+    mean, v = evaluation.mean, evaluation.variance
+    slope = (mean[int(y)] - label_probabilities(mean, v) @ mean) / v  # (G22)
+    moved = before * np.exp(-a * np.clip(slope, -MAX_SLOPE, MAX_SLOPE))  # (G22)
+    return float(np.clip(moved, MIN_TEMPERATURE, MAX_TEMPERATURE))
+
+
+def rescaled_noise(noise: Noise, before: Scaling, now: Scaling) -> Noise:
+    """The noise in the target's new unit."""
+    if before.unit == now.unit or not before.unit:
+        return noise
+    return noise._replace(level=noise.level * (before.unit / now.unit) ** 2)
+

@@ -1,0 +1,60 @@
+"""What one set of experts does in a round of GraphMKL: it evaluates its experts, learns, and is fitted again early on."""
+
+import numpy as np
+
+from omkl.algorithms.graph_mkl import experts, scaling, selection
+from omkl.algorithms.graph_mkl.constants import REFIT_AGES
+from omkl.algorithms.graph_mkl.experts import Evaluation
+from omkl.algorithms.graph_mkl.memory import append_memory
+from omkl.algorithms.graph_mkl.problem import Problem
+from omkl.algorithms.graph_mkl.state import ExpertSet
+from omkl.arrays import Mask, Vector
+
+
+def evaluate(problem: Problem, part: ExpertSet, x: Vector, mask: Mask) -> dict[int, Evaluation]:
+    """The evaluations of the experts in `mask`."""
+    return experts.evaluate(
+        problem, part.coefficients, part.noise, part.scaling, part.window, part.age, x, mask
+    )  # fmt: skip
+
+
+def learn(
+    problem: Problem,
+    part: ExpertSet,
+    evaluations: dict[int, Evaluation],
+    x: Vector,
+    y: float,
+    weight: float,
+    incumbent: bool,
+    uniform: float,
+) -> ExpertSet:
+    """The set after one row, with its selection for the next round."""
+    Y = scaling.target_vector(problem, y)
+    part = part._replace(
+        noise=experts.update_noise(problem, part.noise, part.scaling, evaluations, y),
+        coefficients=experts.update(problem, part.coefficients, part.scaling, evaluations, Y, weight),
+        first=scaling.append_first(part.first, part.age, x, Y, weight),
+        window=append_memory(part.window, part.age, scaling.scaled(part.scaling, x), Y),
+        age=part.age + 1,
+    )
+    if part.age in REFIT_AGES:
+        part = refitted(problem, part)
+    else:
+        part = part._replace(scaling=scaling.update_scaling(part.scaling, x))
+    chosen = selection.update(problem, part.selection, part.evidence, part.age, incumbent, uniform)
+    return part._replace(selection=chosen)
+
+
+def refitted(problem: Problem, part: ExpertSet) -> ExpertSet:
+    """The set as if its first rows, all that it has learned, had been scaled by all of them from the start."""
+    n = part.age
+    X, Y, weight = (a[:n] for a in part.first)
+    now = scaling.estimated(problem.task, part.scaling, X, Y)
+    noise = experts.rescaled_noise(part.noise, part.scaling, now)
+    coefficients, window = experts.fresh_coefficients(problem), part.window
+    everyone = np.ones(problem.experts, dtype=bool)
+    for row in range(n):
+        window = append_memory(window, row, scaling.scaled(now, X[row]), Y[row])
+        evaluations = experts.evaluate(problem, coefficients, noise, now, window, 0, X[row], everyone)
+        coefficients = experts.update(problem, coefficients, now, evaluations, Y[row], float(weight[row]))
+    return part._replace(coefficients=coefficients, noise=noise, scaling=now, window=window)

@@ -1,0 +1,51 @@
+"""Recursive least squares on a Cholesky factor of the covariance: P = R' R, R lower triangular (Carlson 1973).
+
+In this form no rounding can make a leverage z' P z negative.
+"""
+
+import numpy as np
+
+from omkl.algorithms.graph_mkl.constants import MIN_LEVERAGE_DIVISOR
+from omkl.arrays import Mask, Matrix, Vector
+
+
+def update(
+    R: Matrix, theta: Matrix, phi: Vector, gap: Vector, weight: float, min_leverage: float
+) -> tuple[Matrix, Matrix]:
+    """R and theta after one row: phi = R z, and gap = target - theta z.
+
+    The row counts for P only until z' P z is `min_leverage`, unless that is 0.
+    """
+    q = float(phi @ phi)  # (G9)
+    theta = theta + np.outer(weight * gap, R.T @ phi / (1 + weight * q))  # (G16)
+    counts = weight if min_leverage == 0 else min(weight, 1 / min_leverage - 1 / max(q, MIN_LEVERAGE_DIVISOR))  # (G17)
+    if counts > 0:
+        R = downdate(np.sqrt(counts) * phi) @ R  # (G18)
+    return R, theta
+
+
+def downdate(phi: Vector) -> Matrix:
+    """The lower triangular T with T' T = I - phi phi' / (1 + |phi|^2).
+
+    T R is then the factor of P - P z z' P / (1 + z' P z).
+    """
+    a = 1 + np.cumsum(phi**2)
+    before = np.append(1.0, a[:-1])
+    T: Matrix = np.tril(-np.outer(phi / np.sqrt(before * a), phi), -1) + np.diag(np.sqrt(before / a))  # (G18)
+    return T
+
+
+def marginalise_features(R: Matrix, theta: Matrix, new: Mask, ridge: float) -> tuple[Matrix, Matrix]:
+    """R and theta as if the features `new` had never been there, and new ones stood in their place.
+
+    The coefficients and the covariance of the others are those given that the coefficients of the old features
+    are 0, so that the others take over their part of the prediction. Setting coefficients to 0 alone would be
+    ruinous, since large ones cancel each other.
+    """
+    Q, S = np.linalg.qr(R[:, new])
+    theta = theta - np.linalg.lstsq(S.T, theta[:, new].T)[0].T @ (Q.T @ R)  # (G40)
+    theta[:, new] = 0
+    rows = (R - Q @ (Q.T @ R)) * ~new  # (G40)
+    rows = np.vstack((rows, np.diag(new)[new] / np.sqrt(ridge)))
+    factor = np.linalg.qr(rows[:, ::-1])[1]
+    return np.tril(factor[::-1, ::-1]), theta

@@ -1,0 +1,112 @@
+"""GraphMKL's mixture: experts weighted by the evidence for them, and residual stacking on top of it."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from omkl.algorithms.descent import TOO_FAR
+from omkl.algorithms.graph_mkl import least_squares
+from omkl.algorithms.graph_mkl.constants import MIN_PROBABILITY, STACK_CLIP, STACK_RIDGE, STUDENT_DEGREES
+from omkl.algorithms.graph_mkl.experts import Evaluation, label_probabilities
+from omkl.algorithms.graph_mkl.problem import Problem
+from omkl.algorithms.weights import normalised
+from omkl.arrays import Mask, Matrix, Vector, padded
+
+Evaluations = dict[int, Evaluation]  # of one set of experts, by the experts' numbers
+
+
+class Stack(NamedTuple):
+    """A least squares on the experts' differences from the mixture."""
+
+    R: Matrix  # (E, E)   lower triangular, P = R' R
+    theta: Vector  # (E,)
+
+
+def fresh_stack(problem: Problem) -> Stack:
+    stack = Stack(padded(problem.experts, problem.experts), padded(problem.experts))
+    stack.R[...] = np.eye(problem.experts) / np.sqrt(STACK_RIDGE)
+    return stack
+
+
+# The mixture
+
+
+def mixture_weights(evidence: Sequence[Vector], masks: Sequence[Mask]) -> list[Vector]:
+    """(E,) for each set: the weights of the experts in its mask, which sum to 1 over the sets; 0 for the others."""
+    flat = normalised(np.concatenate([e[mask] for e, mask in zip(evidence, masks, strict=True)]))  # (G23)
+    weights = [np.zeros(len(e)) for e in evidence]
+    start = 0
+    for weight, mask in zip(weights, masks, strict=True):
+        weight[mask] = flat[start : start + mask.sum()]
+        start += mask.sum()
+    return weights
+
+
+def mix(problem: Problem, evaluations: Sequence[Evaluations], masks: Sequence[Mask], weights: list[Vector]) -> Vector:
+    """(mean, standard deviation) of the mixture, or the probabilities of the labels."""
+    counted = [
+        (weight[e], evaluation)
+        for part, mask, weight in zip(evaluations, masks, weights, strict=True)
+        for e, evaluation in part.items()
+        if mask[e]
+    ]
+    if problem.task == "classification":
+        return np.sum([w * label_probabilities(e.mean, e.variance) for w, e in counted], axis=0)  # (G24)
+    mean = sum(w * e.mean[0] for w, e in counted)  # (G24)
+    spread = sum(w * (e.variance + (e.mean[0] - mean) ** 2) for w, e in counted)  # (G24)
+    return np.array([mean, np.sqrt(spread)])
+
+
+def log_likelihood(problem: Problem, evaluation: Evaluation, y: float) -> float:
+    """Of y under one expert: a Student t, or the probability of the label."""
+    mean, v = evaluation.mean, evaluation.variance
+    if problem.task == "classification":
+        return float(np.log(np.maximum(label_probabilities(mean, v)[int(y)], MIN_PROBABILITY)))  # (G25)
+    square = min((y - mean[0]) ** 2 / (STUDENT_DEGREES * v), TOO_FAR**2)
+    return float(-0.5 * np.log(v) - (STUDENT_DEGREES + 1) / 2 * np.log1p(square))  # (G25)
+
+
+def update_evidence(
+    problem: Problem, evidence: Sequence[Vector], evaluations: Sequence[Evaluations], weights: list[Vector], y: float
+) -> list[Vector]:
+    """The evidence of all sets after y: discounted log-likelihoods, relative to that of the mixture."""
+    scores = [{e: log_likelihood(problem, evaluation, y) for e, evaluation in part.items()} for part in evaluations]
+    counted = [
+        (score, weight[e])
+        for part, weight in zip(scores, weights, strict=True)
+        for e, score in part.items()
+        if weight[e] > 0
+    ]
+    score, share = np.array([s for s, _ in counted]), np.array([w for _, w in counted])
+    joint = score.max() + np.log(share @ np.exp(score - score.max()))  # (G26)
+    out = [e.copy() for e in evidence]
+    for part, new in zip(scores, out, strict=True):
+        for e, own in part.items():
+            new[e] = (1 - problem.discount) * (new[e] + own - joint)  # (G26)
+    return out
+
+
+# Residual stacking
+
+
+def differences(problem: Problem, evaluations: Evaluations, mask: Mask, mixed: Vector) -> Vector:
+    """(E,): how far the experts in the mask are from the mixture, in its standard deviations; 0 for the others."""
+    z = np.zeros(problem.experts)
+    for e in map(int, np.flatnonzero(mask)):
+        z[e] = (evaluations[e].mean[0] - mixed[0]) / (mixed[1] or np.inf)  # (G27)
+    return np.clip(z, -STACK_CLIP, STACK_CLIP)
+
+
+def stacked(stack: Stack, z: Vector, mixed: Vector) -> Vector:
+    """The mixture, corrected by the residual stacking on the incumbent's experts."""
+    correction = np.clip(stack.theta @ z, -STACK_CLIP, STACK_CLIP)  # (G28)
+    return np.array([mixed[0] + mixed[1] * correction, mixed[1]])  # (G28)
+
+
+def update_stack(problem: Problem, stack: Stack, z: Vector, mixed: Vector, y: float, weight: float) -> Stack:
+    """The stacking after y: its target is the mixture's residual."""
+    target = np.clip((y - mixed[0]) / (mixed[1] or np.inf), -STACK_CLIP, STACK_CLIP)  # (G29)
+    theta = stack.theta[None]
+    R, theta = least_squares.update(stack.R, theta, stack.R @ z, target - theta @ z, weight, problem.min_leverage)
+    return Stack(R, theta[0])

@@ -1,0 +1,77 @@
+"""GraphMKL's selection: which experts are evaluated in a round.
+
+All of them during the warm-up; then the leaders by evidence, and one explorer, drawn among the others where the graph
+shows no neighbour of a leader. An explorer learns and gathers evidence, but is no part of the mixture until it leads.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from omkl.algorithms.graph_mkl.constants import CHALLENGER_WARM_UP_DIVISOR, RANK_EVERY, SILENT_ROUNDS
+from omkl.algorithms.graph_mkl.problem import Problem
+from omkl.arrays import Index, Mask, Vector
+
+
+class Selection(NamedTuple):
+    rank: Index  # (E,)  experts, that of most evidence first
+    explorer: int
+
+
+def init(problem: Problem) -> Selection:
+    return Selection(np.arange(problem.experts), 0)
+
+
+def warm_up(problem: Problem, incumbent: bool) -> int:
+    """Rounds in which all experts of a set are evaluated: a challenger has to know its own before its trial ends."""
+    return problem.warm_up if incumbent else problem.warm_up // CHALLENGER_WARM_UP_DIVISOR  # (G30)
+
+
+def evaluated(problem: Problem, selection: Selection, age: int, incumbent: bool) -> Mask:
+    """(E,): experts of a set that are evaluated in the next round; none of a set that is not there."""
+    mask = np.zeros(problem.experts, dtype=bool)
+    if age < 0:
+        return mask
+    if age < warm_up(problem, incumbent) or problem.active >= problem.experts:  # (G30)
+        return ~mask
+    mask[selection.rank[: problem.active - 1]] = True
+    mask[selection.explorer] = True
+    return mask
+
+
+def counted(problem: Problem, selection: Selection, age: int, incumbent: bool) -> Mask:
+    """(E,): those of them that are part of the mixture."""
+    mask = evaluated(problem, selection, age, incumbent)
+    if not mask.all():
+        mask[selection.explorer] = False
+    return mask & (incumbent or age >= SILENT_ROUNDS)  # (G30)
+
+
+def update(
+    problem: Problem, selection: Selection, evidence: Vector, age: int, incumbent: bool, uniform: float
+) -> Selection:
+    """The selection after a round that brought a set to this age."""
+    warm = warm_up(problem, incumbent)
+    if age < warm or problem.active >= problem.experts:
+        return selection
+    rank = selection.rank
+    if (age - warm) % RANK_EVERY == 0:
+        rank = np.argsort(-evidence, kind="stable")  # (G31)
+    return Selection(rank, explore(problem, rank, uniform))
+
+
+def explore(problem: Problem, rank: Index, uniform: float) -> int:
+    """An expert that does not lead, where there is one on no neighbour of a kernel on which the same learner leads.
+
+    Neighbours in the similarity graph (11) would predict much the same as the leader.
+    """
+    B = problem.learners
+    leaders, others = rank[: problem.active - 1], np.sort(rank[problem.active - 1 :])
+    near = {
+        int(j) * B + int(e) % B
+        for e in leaders
+        if e < problem.on_kernels
+        for j in np.flatnonzero(problem.graph.A[int(e) // B])
+    }
+    among = [e for e in others if int(e) not in near] or list(others)
+    return int(among[min(int(uniform * len(among)), len(among) - 1)])  # (G32)

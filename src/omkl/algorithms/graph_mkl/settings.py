@@ -1,0 +1,169 @@
+"""What a user may choose for GraphMKL, with all its defaults."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Self, get_args
+
+from omkl.algorithms.base import Task
+from omkl.algorithms.graph_mkl.constants import TRIAL_ROUNDS
+from omkl.kernels import Gaussian, Kernel, dictionary
+from omkl.settings import feature_names, is_number, is_whole, require
+
+SINGLES = (0.15, 0.8)  # length scales of the kernels on single inputs that go with a named dictionary
+# Defaults that differ between the tasks
+TASK_DEFAULTS: dict[Task, dict[str, float]] = {
+    "regression": {"discount": 0.1, "memory": 0.97, "min_leverage": 0.05},
+    "classification": {"discount": 0.01, "memory": 0.98, "min_leverage": 0.01},
+}
+
+
+@dataclass(frozen=True)
+class GraphSettings:
+    """What a user may choose for GraphMKL. The defaults were chosen once, for all streams.
+
+    Parameters
+    ----------
+    kernels
+        A named dictionary or a list of kernels; inputs are standardised and divided by sqrt(d).
+    n_features
+        Random features per kernel, D.
+    out_degree
+        Kernels that count as neighbours of a kernel, itself among them; experts on neighbours of a leading
+        kernel are explored only where there are no others.
+    delta_dimension
+        Dimension in which the similarity (7) is taken: None for that of the data, or 1.
+    orders
+        How many inputs a random feature depends on, for one kernel after the other and again from the start;
+        None for all.
+    singles
+        Length scales of additional Gaussian kernels whose random features depend on one input each; None for 0.15
+        and 0.8 beside a named dictionary, and none of them beside a list of kernels.
+    steps
+        Step lengths in (0, 1] of the normalised gradient experts on every kernel, beside its least squares.
+    widths
+        Length scales of the memory experts, which average the last targets.
+    ridge
+        Of the least squares; divided by the squared length scale where that is above 1.
+    evaluate
+        Experts evaluated for a row after the warm-up: "quarter" of them, "all", or a number.
+    warm_up
+        Rows for which all experts are evaluated.
+    discount
+        Share of the evidence forgotten with every row; None for 0.1 for numbers and 0.01 for labels.
+    memory
+        Share of an expert's noise estimate kept with every row; None for 0.97 for numbers and 0.98 for labels.
+    adapt
+        Start a second set of experts when the error rises, and keep the better one.
+    min_leverage
+        Least z' P z (variance of a prediction, in units of the noise) at which a row updates the covariance P of
+        a least squares expert. Its effective memory is 1 / min_leverage rows like the next. None for 0.05 for
+        numbers and 0.01 for labels; 0 for streams that never change.
+    stack
+        Correct the mixture of numbers by residual stacking: a least squares on the experts' differences from it.
+    task, outputs
+        "regression", or "classification" of so many labels.
+
+    >>> GraphSettings().experts, GraphSettings().active
+    (43, 10)
+    """
+
+    kernels: str | Iterable[Kernel] = "gaussian"
+    n_features: int = 50
+    out_degree: int = 3
+    delta_dimension: int | None = 1
+    orders: tuple[int | None, ...] = (2, 2, None)
+    singles: tuple[float, ...] | None = None
+    steps: tuple[float, ...] = (1.0, 0.25)
+    widths: tuple[float, ...] = (0.03, 0.1, 0.3)
+    ridge: float = 3e-3
+    evaluate: str | int = "quarter"
+    warm_up: int = 512
+    discount: float | None = None
+    memory: float | None = None
+    adapt: bool = True
+    min_leverage: float | None = None
+    stack: bool = True
+    task: Task = "regression"
+    outputs: int = 1
+
+    def __post_init__(self) -> None:
+        for name in ("n_features", "out_degree", "warm_up", "outputs"):
+            number = getattr(self, name)
+            require(is_whole(number) and number >= 1, name, "a whole number of at least 1", number)
+        require(self.delta_dimension in (None, 1), "delta_dimension", "None (that of the data) or 1",
+                self.delta_dimension)  # fmt: skip
+        if self.singles is None:
+            object.__setattr__(self, "singles", SINGLES if isinstance(self.kernels, str) else ())
+        for name in ("orders", "singles", "steps", "widths"):
+            object.__setattr__(self, name, tuple(getattr(self, name)))
+        valid = all(order is None or (is_whole(order) and order >= 1) for order in self.orders)
+        require(valid and len(self.orders) > 0, "orders", "whole numbers of at least 1, or None", self.orders)
+        for name in ("singles", "widths"):
+            valid = all(is_number(width) and width > 0 for width in getattr(self, name))
+            require(valid, name, "positive numbers", getattr(self, name))
+        valid = all(is_number(step) and 0 < step <= 1 for step in self.steps)
+        require(valid, "steps", "numbers above 0, at most 1", self.steps)
+        require(is_number(self.ridge) and self.ridge > 0, "ridge", "a positive finite number", self.ridge)
+        for name in TASK_DEFAULTS["regression"]:
+            share = getattr(self, name)
+            valid = share is None or (is_number(share) and 0 <= share < 1)
+            require(valid, name, "a number from 0 to below 1, or None (the default of the task)", share)
+        require(self.task in get_args(Task), "task", "regression or classification", self.task)
+        object.__setattr__(self, "kernels", tuple(dictionary(self.kernels)))
+        valid = self.evaluate in ("quarter", "all") or (is_whole(self.evaluate) and int(self.evaluate) >= 2)
+        require(valid, "evaluate", "quarter, all, or a whole number of at least 2", self.evaluate)
+
+    def for_task(self, task: Task, labels: int = 1) -> Self:
+        """The same settings for numbers, or for so many labels."""
+        return replace(self, task=task, outputs=labels if task == "classification" else 1)
+
+    def resolved(self, name: str) -> float:
+        """The value of a setting whose default depends on the task."""
+        value = getattr(self, name)
+        return float(TASK_DEFAULTS[self.task][name] if value is None else value)
+
+    def ridges(self, kernels: Sequence[Kernel], d: int) -> tuple[float, ...]:
+        """Ridge of every kernel's least squares, then of the experts on the inputs themselves.
+
+        The distinctions that a wide kernel can make lie in directions of its features that are small by powers of
+        its length scale; the same ridge for all would hide them. For labels the coefficients of standardised
+        inputs are taken to be of size 1.
+        """
+        on_inputs = (self.ridge,) if self.task == "regression" else (1 / d, 1 / d)
+        return (*(self.ridge / max(1.0, kernel.length_scale**2) for kernel in kernels), *on_inputs)  # (G8)
+
+    @property
+    def all_kernels(self) -> tuple[Kernel, ...]:
+        """The dictionary, and behind it the kernels on single inputs."""
+        return (*dictionary(self.kernels), *(Gaussian(scale) for scale in self.singles or ()))
+
+    @property
+    def kernel_orders(self) -> list[int | None]:
+        """How many inputs the random features of each of `all_kernels` depend on; None for all."""
+        orders = [self.orders[i % len(self.orders)] for i in range(len(tuple(self.kernels)))]
+        return [*orders, *(1 for _ in self.singles or ())]
+
+    @property
+    def experts(self) -> int:
+        """Experts of one set."""
+        on_inputs = 1 if self.task == "regression" else 2
+        return len(self.all_kernels) * (1 + len(self.steps)) + on_inputs + len(self.widths)
+
+    @property
+    def active(self) -> int:
+        """Experts of one set that are evaluated for a row after the warm-up."""
+        if self.evaluate == "all":
+            return self.experts
+        return max(2, self.experts // 4) if self.evaluate == "quarter" else min(int(self.evaluate), self.experts)
+
+    @property
+    def trial(self) -> int:
+        """Rounds of a challenger's trial; 0: there is no challenger."""
+        return TRIAL_ROUNDS if self.adapt else 0
+
+    def problem(self, learner: str, d: int | None = None, *, names: Sequence[str] | None = None, seed: int = 0) -> Any:
+        """The Problem for d features, or for features of these names; `seed` decides the random features."""
+        from omkl.algorithms.graph_mkl.problem import build
+
+        require(learner == "graph-mkl", "learner", "graph-mkl for GraphSettings", learner)
+        return build(self, feature_names(d, names), seed)

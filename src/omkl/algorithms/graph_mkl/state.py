@@ -1,0 +1,166 @@
+"""GraphMKL's State: what one round changes, made of the state of its parts."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from omkl.algorithms.graph_mkl import intervals, memory, scaling, selection
+from omkl.algorithms.graph_mkl.change import Trend, Trial
+from omkl.algorithms.graph_mkl.constants import FIRST_ROWS
+from omkl.algorithms.graph_mkl.experts import Coefficients, Noise, fresh_coefficients, fresh_noise
+from omkl.algorithms.graph_mkl.least_squares import marginalise_features
+from omkl.algorithms.graph_mkl.memory import Window
+from omkl.algorithms.graph_mkl.mixture import Stack, fresh_stack
+from omkl.algorithms.graph_mkl.problem import Problem, require
+from omkl.algorithms.graph_mkl.scaling import FirstRows, Scaling
+from omkl.algorithms.graph_mkl.selection import Selection
+from omkl.arrays import Vector
+
+
+class ExpertSet(NamedTuple):
+    """A set of experts, and all that it has learned."""
+
+    coefficients: Coefficients
+    noise: Noise
+    evidence: Vector  # (E,)  discounted log-likelihood of an expert's predictions, relative to the mixture's
+    stack: Stack
+    selection: Selection
+    scaling: Scaling
+    first: FirstRows
+    window: Window
+    age: int  # rows learned; -1: the set is not there
+
+
+class State(NamedTuple):
+    """What one round changes."""
+
+    sets: tuple[ExpertSet, ExpertSet]  # the incumbent and, during a trial, a challenger
+    incumbent: int  # which of the two is the incumbent
+    trend: Trend
+    trial: Trial
+    half_widths: Vector  # (levels,)  of intervals, in predicted standard deviations
+    t: int  # rounds behind us
+
+
+def init(problem: Problem, uniforms: Vector) -> State:
+    absent = start_set(problem)._replace(age=-1)
+    return State((start_set(problem), absent), 0, Trend(), Trial(), intervals.init(), 0)
+
+
+def start_set(problem: Problem) -> ExpertSet:
+    """A set of experts that has learned nothing."""
+    scaling_, first = scaling.init(problem)
+    return ExpertSet(
+        coefficients=fresh_coefficients(problem),
+        noise=fresh_noise(problem),
+        evidence=np.zeros(problem.experts),
+        stack=fresh_stack(problem),
+        selection=selection.init(problem),
+        scaling=scaling_,
+        first=first,
+        window=memory.init(problem),
+        age=0,
+    )
+
+
+def with_set(state: State, which: int, part: ExpertSet) -> State:
+    """The state with one of its sets replaced."""
+    return state._replace(sets=(part, state.sets[1]) if which == 0 else (state.sets[0], part))
+
+
+def start_challenger(problem: Problem, state: State) -> State:
+    """The state with a new challenger, whose trial begins."""
+    return with_set(state, 1 - state.incumbent, start_set(problem))._replace(trial=Trial())
+
+
+# More features or labels
+
+
+def grow(problem: Problem, state: State) -> State:
+    """The state for a problem with more features, or more labels, than it was made for.
+
+    New features are nowhere to be found in the past, so that a challenger starts that will know them well. A new label
+    has always been absent, so that its coefficients are zero, as they should be.
+    """
+    old_d = len(state.sets[0].scaling.mean)
+    challenger, incumbent = state.sets[1 - state.incumbent], state.sets[state.incumbent]
+    first, second = state.sets
+    state = state._replace(sets=(grown(problem, first), grown(problem, second)))
+    wanted = problem.V.shape[1] > old_d and problem.trial > 0
+    if wanted and challenger.age < 0 and incumbent.age > FIRST_ROWS:
+        return start_challenger(problem, state)
+    return state
+
+
+def grown(problem: Problem, part: ExpertSet) -> ExpertSet:
+    """One set of experts for a problem with more features or labels."""
+    d, K = problem.V.shape[1], problem.K
+    more_d, more_K = d - len(part.scaling.mean), K - len(part.scaling.shift)
+    mean, scale, shift, unit = part.scaling
+    X, Y, weight = part.first
+    return part._replace(
+        coefficients=grown_coefficients(problem, part, more_d, more_K),
+        scaling=Scaling(
+            np.pad(mean, (0, more_d), constant_values=np.nan), np.pad(scale, (0, more_d)), np.pad(shift, (0, more_K)),
+            unit,
+        ),
+        first=FirstRows(
+            np.pad(X, ((0, 0), (0, more_d)), constant_values=np.nan), np.pad(Y, ((0, 0), (0, more_K))), weight
+        ),
+        window=Window(
+            np.pad(part.window.X, ((0, more_d), (0, 0))), np.pad(part.window.Y, ((0, more_K), (0, 0)))
+        ),
+    )  # fmt: skip
+
+
+def grown_coefficients(problem: Problem, part: ExpertSet, more_d: int, more_K: int) -> Coefficients:
+    """A random feature that depends on a new input now, in place of another, starts from nothing.
+
+    Where there is least squares, the other features take over its part of the prediction.
+    """
+    d = problem.V.shape[1]
+    R, theta, R_linear, theta_linear = part.coefficients
+    R, theta = R.copy(), np.pad(theta, ((0, 0), (0, 0), (0, more_K), (0, 0)))
+    moved = (problem.V[:, d - more_d :] != 0).any(axis=1) & (problem.V == 0).any(axis=1)
+    for i in np.flatnonzero(moved.any(axis=1)):
+        new = np.tile(moved[i], 2)
+        if part.age >= 0:
+            R[i], theta[i, 0] = marginalise_features(R[i], theta[i, 0], new, problem.ridges[i])
+        theta[i, 1:] *= ~new
+    R_linear = np.pad(R_linear, ((0, more_d), (0, more_d)))
+    for k in range(d + 1 - more_d, d + 1):
+        R_linear[k, k] = 1 / np.sqrt(problem.ridges[-1])
+    return Coefficients(R, theta, R_linear, np.pad(theta_linear, ((0, more_K), (0, more_d))))
+
+
+# What a file may claim
+
+
+def check_state(problem: Problem, state: State) -> None:
+    """Raise ValueError where a State read from a file does not fit its Problem."""
+    template = init(problem, np.zeros(2))
+    require(state.half_widths.shape == template.half_widths.shape, "half_widths: they do not fit the problem")
+    require(bool((state.half_widths > 0).all()), "half_widths: not all are positive")
+    require(state.trend.rounds >= 0, "trend")
+    for part in state.sets:
+        check_set(problem, part, template.sets[0])
+    require(state.incumbent in (0, 1), "incumbent")
+    require(state.sets[state.incumbent].age >= 0, "incumbent: it is not there")
+    require(isinstance(state.t, int) and 0 <= state.t < 2**62, "number of rounds")
+
+
+def check_set(problem: Problem, part: ExpertSet, template: ExpertSet) -> None:
+    groups = (part.coefficients, part.noise, part.stack, part.scaling[:3], part.first, part.window)
+    wanted = (
+        template.coefficients, template.noise, template.stack, template.scaling[:3], template.first, template.window,
+    )  # fmt: skip
+    arrays = [part.evidence, part.selection.rank, *(a for group in groups for a in group)]
+    shapes = [template.evidence, template.selection.rank, *(a for group in wanted for a in group)]
+    for a, b in zip(arrays, shapes, strict=True):
+        require(a.shape == b.shape and a.dtype == b.dtype, "state: an array does not fit the problem")
+    E = problem.experts
+    require(bool((np.sort(part.selection.rank) == np.arange(E)).all()), "rank: it is no permutation of the experts")
+    require(0 <= part.selection.explorer < E, "explorer: there is no such expert")
+    require(-1 <= part.age < 2**62, "age")
+    require(bool((part.noise.rounds >= 0).all() and (part.noise.level >= 0).all()), "noise: negative")
+    require(part.scaling.unit >= 0 and bool((part.first.weight >= 0).all()), "unit or weight: negative")

@@ -1,0 +1,52 @@
+"""GraphMKL in model files of format version 1, whose arrays had both sets of experts along their first axis."""
+
+from typing import Any
+
+RENAMED = {"sure": "min_leverage", "correct": "stack"}  # settings and fields of the Problem
+
+ARRAYS = {
+    "R": "coefficients.R",
+    "theta": "coefficients.theta",
+    "R_lin": "coefficients.R_linear",
+    "theta_lin": "coefficients.theta_linear",
+    "noise": "noise.level",
+    "heard": "noise.rounds",
+    "evidence": "evidence",
+    "R_mix": "stack.R",
+    "theta_mix": "stack.theta",
+    "rank": "selection.rank",
+    "mean": "scaling.mean",
+    "scale": "scaling.scale",
+    "shift": "scaling.shift",
+    "rows": "first.X",
+    "answers": "first.Y",
+    "worth": "first.weight",
+    "window": "window.X",
+    "recalled": "window.Y",
+}
+NUMBERS = {"explorer": "selection.explorer", "unit": "scaling.unit", "age": "age"}
+
+
+def renamed(given: dict[str, Any]) -> dict[str, Any]:
+    """Settings, parameters or fields of a Problem with today's names.
+
+    >>> renamed({"ridge": 0.1, "sure": 0.05})
+    {'ridge': 0.1, 'min_leverage': 0.05}
+    """
+    return {RENAMED.get(name, name): value for name, value in given.items()}
+
+
+def upgrade(arrays: dict[str, Any], body: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Arrays and numbers of a state in a file, of this version or version 1 -> by today's dotted names."""
+    if "reach" not in arrays:
+        return arrays, body
+    new: dict[str, Any] = {"half_widths": arrays["reach"]}
+    fast, slow, rounds = arrays["trend"].tolist()
+    incumbent, challenger = arrays["trust"].tolist()
+    numbers = {name: value for name, value in body.items()}
+    numbers |= {"trend.fast": fast, "trend.slow": slow, "trend.rounds": int(rounds)}
+    numbers |= {"trial.incumbent": incumbent, "trial.challenger": challenger}
+    for g in (0, 1):
+        new |= {f"sets.{g}.{now}": arrays[before][g] for before, now in ARRAYS.items()}
+        numbers |= {f"sets.{g}.{now}": arrays[before][g].item() for before, now in NUMBERS.items()}
+    return new, numbers

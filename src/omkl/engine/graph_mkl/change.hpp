@@ -1,0 +1,36 @@
+// As algorithms/graph_mkl/change.py: when the error rises a challenger starts, and after a trial the better set stays.
+#pragma once
+#include "../losses.hpp"
+#include "graph_mkl/state.hpp"
+
+namespace omkl::graph_mkl::OMKL_ISA {
+using namespace omkl::OMKL_ISA;
+
+enum class Verdict { none, start, keep, replace };
+
+static void update_trend(Trend &trend, double error, int64_t age) {
+  auto &[fast, slow, n] = trend;
+  if (age <= TREND_AFTER) return;
+  const double capped = n > CAP_AFTER ? lesser(error, ERROR_CAP * slow) : error;  // (G33)
+  n += 1;
+  const double latest = 1 / static_cast<double>(n);
+  slow += greater(1.0 / SLOW_ROUNDS, latest) * (capped - slow);  // (G34)
+  fast += greater(1.0 / FAST_ROUNDS, latest) * (capped - fast);  // (G34)
+}
+
+OMKL_INLINE bool alarm(const Trend &trend) {
+  return trend.rounds > ALARM_AFTER && trend.fast > ALARM_RATIO * trend.slow;  // (G35)
+}
+
+static void update_trial(Trial &trial, double incumbent, double challenger) {
+  trial.incumbent = TRIAL_MEMORY * trial.incumbent + incumbent;     // (G36)
+  trial.challenger = TRIAL_MEMORY * trial.challenger + challenger;  // (G36)
+}
+
+static Verdict verdict(const Problem &p, const Trend &trend, const Trial &trial, int64_t challenger_age) {
+  if (challenger_age < 0) return p.trial && alarm(trend) ? Verdict::start : Verdict::none;
+  if (challenger_age < p.trial) return Verdict::none;
+  return trial.challenger > trial.incumbent ? Verdict::replace : Verdict::keep;  // (G37)
+}
+
+}  // namespace omkl::graph_mkl::OMKL_ISA

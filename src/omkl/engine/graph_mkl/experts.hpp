@@ -1,0 +1,208 @@
+// As algorithms/graph_mkl/experts.py: how each expert predicts, and how it learns from one row.
+#pragma once
+#include "../least_squares.hpp"
+#include "graph_mkl/memory.hpp"
+#include "graph_mkl/scaling.hpp"
+
+namespace omkl::graph_mkl::OMKL_ISA {
+using namespace omkl::OMKL_ISA;
+
+// Where expert e, which is no memory expert, has its coefficients; i is its map, b its learner there.
+struct Expert {
+  long i, b, n, stride;
+  double *theta, *R;
+
+  OMKL_ALWAYS_INLINE Expert(const Problem &p, const Coefficients &c, long e) {
+    i = e < p.on_kernels ? e / p.B : e == p.on_kernels ? p.maps : p.V.N;
+    b = e < p.on_kernels ? e % p.B : 0;
+    const bool linear = i == p.maps;
+    n = linear ? p.n_linear : p.n;
+    stride = linear ? p.stride_linear : p.stride;
+    theta = linear ? c.theta_linear : c.theta + (i * p.B + b) * p.K * stride;
+    R = linear ? c.R_linear : c.R + i * n * stride;
+  }
+};
+
+// The first expert on a map, and how many there are.
+OMKL_INLINE long first_on(const Problem &p, long i) {
+  return i < p.V.N ? i * p.B : i == p.maps ? p.on_kernels : p.on_kernels + 1;
+}
+OMKL_INLINE long learners_on(const Problem &p, long i) { return i < p.V.N ? p.B : 1; }
+
+// As before the first row.
+static void reset_coefficients(const Problem &p, Coefficients &c) {
+  for (long i = 0; i <= p.maps; ++i) {
+    const double start = 1 / sqrt(p.ridges[i]);
+    const Expert first(p, c, first_on(p, i));
+    for (long j = 0; j < first.n * first.stride; ++j) first.R[j] = 0;
+    for (long j = 0; j < first.n; ++j) first.R[j * first.stride + j] = start;  // (G9)
+    for (long j = 0; j < learners_on(p, i) * p.K * first.stride; ++j) first.theta[j] = 0;
+  }
+}
+
+// Predictions
+
+static void with_squares(const Problem &p, const double *xs, double *z) {
+  const long places = (p.n - 1) / 2, some = p.V.d < places ? p.V.d : places;
+  const double root = sqrt(static_cast<double>(p.V.d));
+  for (long k = 0; k < p.stride; ++k) z[k] = 0;
+  z[0] = 1;
+  for (long k = 0; k < some; ++k) {
+    z[1 + k] = xs[k];
+    z[1 + places + k] = (root * (xs[k] * xs[k]) - 1 / root) / SQUARE_SCALE;  // (G6)
+  }
+}
+
+// z of map i, from the scaled row in the workspace.
+static void features_of(const Problem &p, long i, const Workspace &w, double *z) {
+  const Frequencies &F = p.V;
+  if (i == p.maps) {
+    z[0] = 1;
+    for (long k = 0; k < F.d; ++k) z[k + 1] = w.xs_linear[k];  // (G5)
+    for (long k = F.d + 1; k < p.stride_linear; ++k) z[k] = 0;
+    return;
+  }
+  const double *xs = w.xs;
+  double *wave = w.wave;
+  if (i == F.N) {
+    with_squares(p, xs, z);
+    return;
+  }
+  const double *V = F.V + i * F.d * F.P;
+  if (phases_in_range(F, xs)) {
+    for (long b = 0; b < F.P; b += W) {
+      vec phase, sine, cosine;
+      phases<1>(V + b, F.d, F.P, xs, &phase);
+      sincos(phase, sine, cosine);
+      store(wave + b, F.root * sine);
+      store(wave + F.P + b, F.root * cosine);
+    }
+  } else {
+    for (long j = 0; j < F.D; ++j) {
+      double phase = xs[0] * V[j];
+      for (long k = 1; k < F.d; ++k) phase += xs[k] * V[k * F.P + j];
+      wave[j] = F.root * sin(phase);
+      wave[F.P + j] = F.root * cos(phase);
+    }
+  }
+  for (long j = 0; j < F.D; ++j) z[j] = wave[j], z[F.D + j] = wave[F.P + j];
+  for (long j = 2 * F.D; j < p.stride; ++j) z[j] = 0;
+}
+
+constexpr uint8_t HAS_FEATURES = 1, HAS_DISTANCES = 2;
+
+// z, phi, mean and leverage of one expert. `ready` flags what has been computed for its map before.
+static void evaluate(const Problem &p, const ExpertSet &set, Workspace &w, Evaluations &out, long e, uint8_t *ready) {
+  double *mean = out.mean + e * p.K;
+  if (e >= p.first_memory) {
+    if (!(ready[p.maps] & HAS_DISTANCES)) {
+      squared_distances(p, set.window, set.age, w);
+      ready[p.maps] |= HAS_DISTANCES;
+    }
+    predict_from_memory(p, set.window, set.age, w, p.widths[e - p.first_memory], mean, out.leverage[e]);
+    return;
+  }
+  const Expert x(p, set.coefficients, e);
+  double *z = out.z + x.i * w.widest, *phi = out.phi + x.i * w.widest;
+  if (!(ready[x.i] & HAS_FEATURES)) {
+    features_of(p, x.i, w, z);
+    ready[x.i] |= HAS_FEATURES;
+  }
+  double leverage = 0;
+  if (x.b == 0) {
+    factor_times(x.R, x.n, x.stride, z, phi);  // (G9)
+    leverage = dot(phi, phi, x.stride);        // (G9)
+  }
+  out.leverage[e] = leverage;
+  for (long k = 0; k < p.K; ++k)
+    mean[k] = set.scaling.shift[k] + unit_of(set.scaling) * dot(x.theta + k * x.stride, z, x.stride);  // (G7)
+  if (!p.classify && e == p.on_kernels) *mean = within_range(set.window, set.age, *mean);
+}
+
+static double variance(const ExpertSet &set, long e, double leverage) {
+  const double unit = unit_of(set.scaling);
+  return (set.noise.level[e] * (1 + leverage) + MIN_VARIANCE) * unit * unit;  // (G13)
+}
+
+static void label_probabilities(const double *mean, double v, long K, double *out) {
+  for (long k = 0; k < K; ++k) out[k] = mean[k] / v;
+  normalised(out, K, out);  // (G14)
+}
+
+// Learning
+
+// One row of recursive least squares for P: w.Pz = P z, and the row counts for R until z' P z is min_leverage.
+static void update_factor(const Problem &p, Workspace &w, double *R, long n, long stride, const double *phi,
+                          double leverage, double weight) {
+  const double left =
+      p.min_leverage > 0 ? 1 / p.min_leverage - 1 / greater(leverage, MIN_LEVERAGE_DIVISOR) : weight;  // (G17)
+  factor_update(R, n, stride, phi, lesser(weight, left), w.keep, w.take, w.Pz);                         // (G18)
+}
+
+// One step of logistic regression: least squares in which a row counts by the curvature of the loss.
+static void newton_step(const Problem &p, Workspace &w, const Expert &x, const double *z, const double *phi,
+                        double leverage, const double *shift, const double *target, double weight) {
+  for (long k = 0; k < p.K; ++k) w.probability[k] = shift[k] + dot(x.theta + k * x.stride, z, x.stride);
+  label_probabilities(w.probability, 1, p.K, w.probability);  // (G19)
+  double most = 0;
+  for (long k = 0; k < p.K; ++k) most = greater(most, w.probability[k]);
+  const double curvature = greater(most * (1 - most), MIN_CURVATURE);  // (G19)
+  update_factor(p, w, x.R, x.n, x.stride, phi, leverage, curvature * weight);
+  for (long k = 0; k < p.K; ++k) {
+    const double gap = target[k] + shift[k] - w.probability[k];
+    add(x.theta + k * x.stride, weight * gap / (1 + curvature * weight * leverage), w.Pz, x.stride);  // (G19)
+  }
+}
+
+// The coefficients of one expert after a row that counts `weight` times.
+static void update(const Problem &p, ExpertSet &set, Workspace &w, long e, const double *z, const double *phi,
+                   double leverage, const double *target, double weight) {
+  if (e >= p.first_memory) return;  // memory experts have no coefficients
+  const Expert x(p, set.coefficients, e);
+  if (x.b > 0) {
+    const double step = lesser(1, weight * p.steps[x.b - 1]);
+    for (long k = 0; k < p.K; ++k) {
+      double *theta = x.theta + k * x.stride;
+      add(theta, step * (target[k] - dot(theta, z, x.stride)), z, x.stride);  // (G15)
+    }
+    return;
+  }
+  if (p.classify && e >= p.on_kernels) {
+    newton_step(p, w, x, z, phi, leverage, set.scaling.shift, target, weight);
+    return;
+  }
+  update_factor(p, w, x.R, x.n, x.stride, phi, leverage, weight);
+  for (long k = 0; k < p.K; ++k) {
+    double *theta = x.theta + k * x.stride;
+    const double gap = target[k] - dot(theta, z, x.stride);
+    add(theta, weight * gap / (1 + weight * leverage), w.Pz, x.stride);  // (G16)
+  }
+}
+
+// The noise of an expert after one more target, which moves it by a share a.
+static double noise_after(const Problem &p, const ExpertSet &set, const Evaluations &out, Workspace &w, long e,
+                          double y, double a) {
+  const double before = set.noise.level[e], *mean = out.mean + e * p.K;
+  if (!p.classify) {
+    const double far = (y - mean[0]) / set.scaling.unit;
+    const double gap = far > TOO_FAR ? TOO_FAR : far < -TOO_FAR ? -TOO_FAR : far;
+    return (1 - a) * before + a * (gap * gap) / (1 + out.leverage[e]);  // (G21)
+  }
+  const double v = variance(set, e, out.leverage[e]);
+  label_probabilities(mean, v, p.K, w.probability);
+  double expected = 0;
+  for (long k = 0; k < p.K; ++k) expected += w.probability[k] * mean[k];
+  const double slope = (mean[static_cast<long>(y)] - expected) / v;  // (G22)
+  const double after =
+      before * exp(-a * (slope > MAX_SLOPE ? MAX_SLOPE : slope < -MAX_SLOPE ? -MAX_SLOPE : slope));  // (G22)
+  return after < MIN_TEMPERATURE ? MIN_TEMPERATURE : after > MAX_TEMPERATURE ? MAX_TEMPERATURE : after;
+}
+
+static void update_noise(const Problem &p, ExpertSet &set, const Evaluations &out, Workspace &w, long e, double y) {
+  if (!(set.scaling.unit > 0)) return;
+  set.noise.rounds[e] += 1;
+  const double a = greater(1 - p.memory, 1 / (static_cast<double>(set.noise.rounds[e]) + 1));  // (G20)
+  set.noise.level[e] = noise_after(p, set, out, w, e, y, a);
+}
+
+}  // namespace omkl::graph_mkl::OMKL_ISA

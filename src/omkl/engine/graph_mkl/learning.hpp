@@ -1,0 +1,82 @@
+// As algorithms/graph_mkl/learning.py: what one set of experts learns from a row, and its refits early on.
+#pragma once
+#include "graph_mkl/mixture.hpp"
+
+namespace omkl::graph_mkl::OMKL_ISA {
+using namespace omkl::OMKL_ISA;
+
+// A set of experts that has learned nothing.
+static void start_set(const Problem &p, ExpertSet &set) {
+  reset_coefficients(p, set.coefficients);
+  for (long j = 0; j < p.E * p.stride_stack; ++j) set.stack.R[j] = 0;
+  for (long e = 0; e < p.E; ++e) set.stack.R[e * p.stride_stack + e] = 1 / sqrt(STACK_RIDGE), set.stack.theta[e] = 0;
+  for (long e = 0; e < p.E; ++e) {
+    set.evidence[e] = 0;
+    set.noise.level[e] = START_NOISE, set.noise.rounds[e] = 0;
+    set.selection.rank[e] = e;
+  }
+  set.selection.explorer = 0;
+  for (long k = 0; k < p.V.d; ++k) set.scaling.mean[k] = 0, set.scaling.scale[k] = 0;
+  for (long k = 0; k < p.K; ++k) set.scaling.shift[k] = 0;
+  set.scaling.unit = p.classify ? 1 : 0;
+  for (long j = 0; j < FIRST_ROWS * p.V.d; ++j) set.first.X[j] = 0;
+  for (long j = 0; j < FIRST_ROWS * p.K; ++j) set.first.Y[j] = 0;
+  for (long j = 0; j < FIRST_ROWS; ++j) set.first.weight[j] = 0;
+  for (long j = 0; j < WINDOW * p.V.d; ++j) set.window.X[j] = 0;
+  for (long j = 0; j < WINDOW * p.K; ++j) set.window.Y[j] = 0;
+  set.age = 0;
+}
+
+static bool is_refit_age(int64_t age) {
+  for (long at : REFIT_AGES)
+    if (age == at) return true;
+  return false;
+}
+
+// The set as if its first rows, all that it has learned, had been scaled by all of them from the start.
+static void refit(const Problem &p, ExpertSet &set, Workspace &w, Evaluations &out) {
+  const long n = set.age, d = p.V.d;
+  const double ratio = estimate(p, set.scaling, set.first, n);
+  if (!p.classify)
+    for (long e = 0; e < p.E; ++e) set.noise.level[e] *= ratio * ratio;
+  reset_coefficients(p, set.coefficients);
+  double *z = out.z, *phi = out.phi;
+  for (long j = 0; j < n; ++j) {
+    const double *Y = set.first.Y + j * p.K;
+    scaled(p, set.scaling, w, set.first.X + j * d);
+    append_memory(p, set.window, j, w.xs, Y);
+    for (long k = 0; k < p.K; ++k) w.target[k] = (Y[k] - set.scaling.shift[k]) / unit_of(set.scaling);  // (G3)
+    for (long i = 0; i <= p.maps; ++i) {
+      features_of(p, i, w, z);
+      const Expert first(p, set.coefficients, first_on(p, i));
+      factor_times(first.R, first.n, first.stride, z, phi);
+      const double leverage = dot(phi, phi, first.stride);
+      for (long b = 0; b < learners_on(p, i); ++b)
+        update(p, set, w, first_on(p, i) + b, z, phi, leverage, w.target, set.first.weight[j]);
+    }
+  }
+}
+
+// After one row, with the selection for the next round.
+static void learn(const Problem &p, ExpertSet &set, Workspace &w, Evaluations &out, double y, double weight,
+                  bool incumbent, double uniform) {
+  each_evaluated(p, set, incumbent, [&](long e, bool) {
+    update_noise(p, set, out, w, e, y);
+    for (long k = 0; k < p.K; ++k)
+      w.target[k] = (target_value(p, y, k) - set.scaling.shift[k]) / unit_of(set.scaling);  // (G3)
+    const long place = Expert(p, set.coefficients, e).i * w.widest;
+    update(p, set, w, e, out.z + place, out.phi + place, out.leverage[e], w.target, weight);
+  });
+  append_first(p, set.first, set.age, w.x, y, weight);
+  for (long k = 0; k < p.K; ++k) w.target[k] = target_value(p, y, k);
+  scaled(p, set.scaling, w, w.x);
+  append_memory(p, set.window, set.age, w.xs, w.target);
+  set.age += 1;
+  if (is_refit_age(set.age))
+    refit(p, set, w, out);
+  else
+    update_scaling(p, set.scaling, w.x);
+  update_selection(p, set, w, incumbent, uniform);
+}
+
+}  // namespace omkl::graph_mkl::OMKL_ISA

@@ -1,0 +1,87 @@
+// As algorithms/graph_mkl/memory.py: averages of the last targets.
+#pragma once
+#include "../weights.hpp"
+#include "graph_mkl/state.hpp"
+
+namespace omkl::graph_mkl::OMKL_ISA {
+using namespace omkl::OMKL_ISA;
+
+OMKL_INLINE long rows_in(int64_t age) { return age < WINDOW ? age : WINDOW; }
+
+static void append_memory(const Problem &p, Window &window, int64_t row, const double *xs, const double *Y) {
+  const long j = row % WINDOW;
+  for (long k = 0; k < p.V.d; ++k) window.X[k * WINDOW + j] = xs[k];
+  for (long k = 0; k < p.K; ++k) window.Y[k * WINDOW + j] = Y[k];
+}
+
+// Squared distances of w.xs to the rows of the window, in w.square; w.nearest is the least.
+static void squared_distances(const Problem &p, const Window &window, int64_t age, Workspace &w) {
+  const long n = rows_in(age);
+  w.nearest = INFINITY;
+  for (long j = 0; j < n; j += W) {
+    vec square = {};
+    for (long k = 0; k < p.V.d; ++k) {
+      vec gap;
+      __builtin_memcpy(&gap, window.X + k * WINDOW + j, sizeof gap);
+      gap -= w.xs[k];
+      square += gap * gap;
+    }
+    store(w.square + j, square);
+  }
+  for (long j = 0; j < n; ++j) w.nearest = lesser(w.nearest, w.square[j]);
+}
+
+static void predict_from_memory(const Problem &p, const Window &window, int64_t age, Workspace &w, double width,
+                                double *mean, double &leverage) {
+  const long n = rows_in(age);
+  for (long k = 0; k < p.K; ++k) mean[k] = 0;
+  leverage = 1;
+  if (n == 0) return;
+  const double rate = 1 / (2 * width * width);
+  const double nearest = w.nearest;
+  vec total = {}, squares = {};
+  for (long j = 0; j < n; j += W) {
+    vec near = exp_below_zero(rate * (nearest - load(w.square + j)));  // (G11)
+    for (long l = n - j; l < W; ++l) near[l] = 0;
+    store(w.near + j, near);
+    total += near;
+    squares += near * near;
+  }
+  const double whole = sum(total);
+  for (long k = 0; k < p.K; ++k) {
+    const double *Y = window.Y + k * WINDOW;
+    double mixed = 0;
+    vec part = {};
+    long j = 0;
+    for (; j + W <= n; j += W) {
+      vec a;
+      __builtin_memcpy(&a, Y + j, sizeof a);
+      part += load(w.near + j) * a;
+    }
+    for (; j < n; ++j) mixed += w.near[j] * Y[j];
+    mean[k] = (mixed + sum(part)) / whole;  // (G12)
+  }
+  leverage = sum(squares) / (whole * whole);  // (G12)
+}
+
+// A number no further from the targets in the window than RANGE_MARGIN times their range.
+static double within_range(const Window &window, int64_t age, double mean) {
+  const long n = rows_in(age);
+  const double *Y = window.Y;
+  if (n == 0) return mean;
+  vec lows = splat(Y[0]), highs = lows;
+  long j = 0;
+  for (; j + W <= n; j += W) {
+    vec a;
+    __builtin_memcpy(&a, Y + j, sizeof a);
+    lows = smaller(a, lows);
+    highs = larger(a, highs);
+  }
+  double low = lows[0], high = highs[0];
+  for (long l = 1; l < W; ++l) low = lesser(low, lows[l]), high = greater(high, highs[l]);
+  for (; j < n; ++j) low = lesser(low, Y[j]), high = greater(high, Y[j]);
+  const double margin = RANGE_MARGIN * (high - low);  // (G10)
+  return mean > high + margin ? high + margin : mean < low - margin ? low - margin : mean;  // (G10)
+}
+
+}  // namespace omkl::graph_mkl::OMKL_ISA

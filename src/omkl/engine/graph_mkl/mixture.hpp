@@ -1,0 +1,106 @@
+// As algorithms/graph_mkl/mixture.py: experts weighted by the evidence for them, and residual stacking.
+#pragma once
+#include "graph_mkl/experts.hpp"
+#include "graph_mkl/selection.hpp"
+
+namespace omkl::graph_mkl::OMKL_ISA {
+using namespace omkl::OMKL_ISA;
+
+// Calls f(set, evaluations, e, counted) for every expert of both sets that is evaluated.
+template <class AnyState, class F>
+OMKL_INLINE void each_expert(const Problem &p, AnyState &s, Workspace &w, F f) {
+  for (long g = 0; g < 2; ++g)
+    each_evaluated(p, s.sets[g], g == s.incumbent, [&](long e, bool counted) { f(s.sets[g], w.sets[g], e, counted); });
+}
+
+// The mixture
+
+static void mixture_weights(const Problem &p, const State &s, Workspace &w) {
+  double top = -INFINITY, total = 0;
+  each_expert(p, s, w, [&](const ExpertSet &set, Evaluations &, long e, bool counted) {
+    if (counted) top = greater(top, set.evidence[e]);
+  });
+  for (Evaluations &out : w.sets)
+    for (long e = 0; e < p.E; ++e) out.weight[e] = 0;
+  each_expert(p, s, w, [&](const ExpertSet &set, Evaluations &out, long e, bool counted) {
+    if (counted) total += out.weight[e] = exp(set.evidence[e] - top);  // (G23)
+  });
+  each_expert(p, s, w, [&](const ExpertSet &, Evaluations &out, long e, bool counted) {
+    if (counted) out.weight[e] /= total;  // (G23)
+  });
+}
+
+// Mean and standard deviation, or the probabilities of the labels, of the mixture.
+static void mix(const Problem &p, const State &s, Workspace &w, double *prediction) {
+  for (long k = 0; k < outputs(p); ++k) prediction[k] = 0;
+  each_expert(p, s, w, [&](const ExpertSet &set, Evaluations &out, long e, bool counted) {
+    if (!counted) return;
+    if (p.classify) {
+      label_probabilities(out.mean + e * p.K, variance(set, e, out.leverage[e]), p.K, w.probability);
+      for (long k = 0; k < p.K; ++k) prediction[k] += out.weight[e] * w.probability[k];  // (G24)
+    } else {
+      prediction[0] += out.weight[e] * out.mean[e];  // (G24)
+    }
+  });
+  if (p.classify) return;
+  double spread = 0;
+  each_expert(p, s, w, [&](const ExpertSet &set, Evaluations &out, long e, bool counted) {
+    if (!counted) return;
+    const double gap = out.mean[e] - prediction[0];
+    spread += out.weight[e] * (variance(set, e, out.leverage[e]) + gap * gap);  // (G24)
+  });
+  prediction[1] = sqrt(spread);
+}
+
+static double log_likelihood(const Problem &p, Workspace &w, const double *mean, double v, double y) {
+  if (p.classify) {
+    label_probabilities(mean, v, p.K, w.probability);
+    return log(greater(w.probability[static_cast<long>(y)], MIN_PROBABILITY));  // (G25)
+  }
+  constexpr double power = (STUDENT_DEGREES + 1) / 2.0;
+  const double gap = y - mean[0];
+  return -0.5 * log(v) - power * log1p(lesser(gap * gap / (STUDENT_DEGREES * v), TOO_FAR * TOO_FAR));  // (G25)
+}
+
+static void update_evidence(const Problem &p, State &s, Workspace &w, double y) {
+  double top = -INFINITY, joint = 0;
+  each_expert(p, s, w, [&](const ExpertSet &set, Evaluations &out, long e, bool) {
+    out.score[e] = log_likelihood(p, w, out.mean + e * p.K, variance(set, e, out.leverage[e]), y);
+    if (out.weight[e] > 0) top = greater(top, out.score[e]);
+  });
+  each_expert(p, s, w, [&](const ExpertSet &, Evaluations &out, long e, bool) {
+    if (out.weight[e] > 0) joint += out.weight[e] * exp(out.score[e] - top);
+  });
+  joint = top + log(joint);  // (G26)
+  each_expert(p, s, w, [&](ExpertSet &set, Evaluations &out, long e, bool) {
+    double &evidence = set.evidence[e];
+    evidence = (1 - p.discount) * (evidence + out.score[e] - joint);  // (G26)
+  });
+}
+
+// Residual stacking
+
+OMKL_INLINE double stack_clip(double a) { return a > STACK_CLIP ? STACK_CLIP : a < -STACK_CLIP ? -STACK_CLIP : a; }
+
+// How far the experts are from the mixture, and the mixture's mean corrected by the stacking on the incumbent's.
+static double stacked(const Problem &p, const State &s, Workspace &w, double mean, double deviation) {
+  w.mean = mean, w.deviation = deviation > 0 ? deviation : INFINITY;
+  for (Evaluations &out : w.sets)
+    for (long e = 0; e < p.stride_stack; ++e) out.differences[e] = 0;
+  each_expert(p, s, w, [&](const ExpertSet &, Evaluations &out, long e, bool counted) {
+    if (counted) out.differences[e] = stack_clip((out.mean[e] - mean) / w.deviation);  // (G27)
+  });
+  const double *z = w.sets[s.incumbent].differences;
+  return mean + deviation * stack_clip(dot(s.sets[s.incumbent].stack.theta, z, p.stride_stack));  // (G28)
+}
+
+static void update_stack(const Problem &p, Stack &stack, Workspace &w, const double *z, double y, double weight) {
+  const double target = stack_clip((y - w.mean) / w.deviation);  // (G29)
+  const double gap = target - dot(stack.theta, z, p.stride_stack);
+  factor_times(stack.R, p.E, p.stride_stack, z, w.phi_stack);
+  const double leverage = dot(w.phi_stack, w.phi_stack, p.stride_stack);
+  update_factor(p, w, stack.R, p.E, p.stride_stack, w.phi_stack, leverage, weight);
+  add(stack.theta, weight * gap / (1 + weight * leverage), w.Pz, p.stride_stack);
+}
+
+}  // namespace omkl::graph_mkl::OMKL_ISA

@@ -1,0 +1,63 @@
+// As algorithms/graph_mkl/selection.py: which experts are evaluated in a round.
+#pragma once
+#include "../losses.hpp"
+#include "graph_mkl/state.hpp"
+
+namespace omkl::graph_mkl::OMKL_ISA {
+using namespace omkl::OMKL_ISA;
+
+OMKL_INLINE int64_t warm_up(const Problem &p, bool incumbent) {
+  return incumbent ? p.warm_up : p.warm_up / CHALLENGER_WARM_UP_DIVISOR;  // (G30)
+}
+
+// Calls f(e, counted) for every expert of a set that is evaluated; `counted`: it is part of the mixture.
+template <class F>
+OMKL_INLINE void each_evaluated(const Problem &p, const ExpertSet &set, bool incumbent, F f) {
+  if (set.age < 0) return;
+  const bool counted = incumbent || set.age >= SILENT_ROUNDS;         // (G30)
+  if (set.age < warm_up(p, incumbent) || p.active >= p.E) {           // (G30)
+    for (long e = 0; e < p.E; ++e) f(e, counted);
+    return;
+  }
+  for (long j = 0; j < p.active - 1; ++j) f(set.selection.rank[j], counted);
+  f(set.selection.explorer, false);
+}
+
+// `mark`: 1 does not lead, 3 does not lead and is on a neighbour of a leader's kernel.
+static int64_t explore(const Problem &p, const int64_t *rank, uint8_t *mark, double uniform) {
+  for (long e = 0; e < p.E; ++e) mark[e] = 1;
+  for (long j = 0; j < p.active - 1; ++j) mark[rank[j]] = 0;
+  long near = 0, others = p.E - (p.active - 1);
+  for (long j = 0; j < p.active - 1; ++j) {
+    const long i = rank[j] / p.B, b = rank[j] % p.B;
+    if (i >= p.V.N) continue;
+    for (int l = p.graph.out_start[i]; l < p.graph.out_start[i + 1]; ++l) {
+      uint8_t &m = mark[p.graph.out_list[l] * p.B + b];
+      if (m == 1) m = 3, ++near;
+    }
+  }
+  const bool any_far = near < others;
+  const long count = any_far ? others - near : others;
+  long pick = static_cast<long>(uniform * static_cast<double>(count));  // (G32)
+  if (pick > count - 1) pick = count - 1;
+  for (long e = 0; e < p.E; ++e)
+    if ((any_far ? mark[e] == 1 : mark[e] != 0) && pick-- == 0) return e;
+  return 0;
+}
+
+// After a round that brought the set to its age.
+static void update_selection(const Problem &p, ExpertSet &set, Workspace &w, bool incumbent, double uniform) {
+  const int64_t warm = warm_up(p, incumbent);
+  if (set.age < warm || p.active >= p.E) return;
+  int64_t *rank = set.selection.rank;
+  const double *evidence = set.evidence;
+  if ((set.age - warm) % RANK_EVERY == 0)
+    for (long e = 0; e < p.E; ++e) {
+      long j = e;
+      for (; j > 0 && evidence[rank[j - 1]] < evidence[e]; --j) rank[j] = rank[j - 1];
+      rank[j] = e;  // (G31)
+    }
+  set.selection.explorer = explore(p, rank, reinterpret_cast<uint8_t *>(w.mark), uniform);
+}
+
+}  // namespace omkl::graph_mkl::OMKL_ISA

@@ -1,0 +1,261 @@
+// As algorithms/graph_mkl/problem.py and state.py: what never changes, what one round changes, and working memory.
+#pragma once
+#include "graph_mkl_constants.hpp"  // written by the build from algorithms/graph_mkl/constants.py
+#include "../problem.hpp"
+
+namespace omkl::graph_mkl {
+
+constexpr long TRACKED = static_cast<long>(sizeof LEVELS / sizeof *LEVELS);
+
+struct Problem {
+  Frequencies V;
+  Graph graph;
+  bool classify;
+  long K, B;            // outputs; learners per kernel
+  const double *steps;  // [B - 1]
+  long M;               // memory experts
+  const double *widths;
+  long maps;             // of kernels, and for labels that of the squares; the linear map comes after them
+  const double *ridges;  // [maps + 1]
+  int64_t active, warm_up;
+  double discount, memory;
+  int64_t trial;
+  double min_leverage;
+  bool stack;
+  long on_kernels, first_memory, E;  // experts: the linear one, the first memory expert, all of them
+  long n, stride, n_linear, stride_linear, stride_stack;  // features, and their number padded to whole registers
+
+  template <class Reader>
+  void read(Reader &from) {
+    V = from.frequencies("V");
+    graph = from.graph();
+    enum class Task { regression, classification };
+    const Task task = from.one_of("task", {"regression", "classification"});
+    classify = task == Task::classification;
+    K = from.whole("K");
+    const auto step = from.numbers("steps"), width = from.numbers("widths"), ridge = from.numbers("ridges");
+    B = 1 + step.size, steps = step.data;
+    M = width.size, widths = width.data;
+    maps = V.N + (classify ? 1 : 0), ridges = ridge.data;
+    from.require(ridge.size == maps + 1, "there must be a ridge for each map");
+    active = from.whole("active");
+    warm_up = from.whole("warm_up");
+    discount = from.number("discount");
+    memory = from.number("memory");
+    trial = from.whole("trial");
+    min_leverage = from.number("min_leverage");
+    stack = from.flag("stack") && !classify;
+    on_kernels = V.N * B, first_memory = on_kernels + (classify ? 2 : 1);
+    E = first_memory + M, stride_stack = padded(E);
+    n = 2 * V.D, stride = padded(n);
+    n_linear = V.d + 1, stride_linear = padded(n_linear);
+  }
+};
+
+struct Coefficients {
+  double *R;             // [maps][n][stride], lower triangular, P = R' R
+  double *theta;         // [maps][B][K][stride]
+  double *R_linear;      // [n_linear][stride_linear]
+  double *theta_linear;  // [K][stride_linear]
+
+  template <class Visitor>
+  void visit(const Problem &p, Visitor &visitor) {
+    visitor.padded_array("R", R, {p.maps, p.n, p.n});
+    visitor.padded_array("theta", theta, {p.maps, p.B, p.K, p.n});
+    visitor.padded_array("R_linear", R_linear, {p.n_linear, p.n_linear});
+    visitor.padded_array("theta_linear", theta_linear, {p.K, p.n_linear});
+  }
+};
+
+struct Noise {
+  double *level;    // [E]
+  int64_t *rounds;  // [E]
+
+  template <class Visitor>
+  void visit(const Problem &p, Visitor &visitor) {
+    visitor.array("level", level, {p.E});
+    visitor.array("rounds", rounds, {p.E});
+  }
+};
+
+struct Stack {
+  double *R;      // [E][stride_stack]
+  double *theta;  // [stride_stack]
+
+  template <class Visitor>
+  void visit(const Problem &p, Visitor &visitor) {
+    visitor.padded_array("R", R, {p.E, p.E});
+    visitor.padded_array("theta", theta, {p.E});
+  }
+};
+
+struct Selection {
+  int64_t *rank;  // [E]
+  int64_t explorer;
+
+  template <class Visitor>
+  void visit(const Problem &p, Visitor &visitor) {
+    visitor.array("rank", rank, {p.E});
+    visitor.number("explorer", explorer);
+  }
+};
+
+struct Scaling {
+  double *mean, *scale;  // [d]
+  double *shift;         // [K]
+  double unit;
+
+  template <class Visitor>
+  void visit(const Problem &p, Visitor &visitor) {
+    visitor.array("mean", mean, {p.V.d});
+    visitor.array("scale", scale, {p.V.d});
+    visitor.array("shift", shift, {p.K});
+    visitor.number("unit", unit);
+  }
+};
+
+struct FirstRows {
+  double *X;       // [FIRST_ROWS][d]
+  double *Y;       // [FIRST_ROWS][K]
+  double *weight;  // [FIRST_ROWS]
+
+  template <class Visitor>
+  void visit(const Problem &p, Visitor &visitor) {
+    visitor.array("X", X, {FIRST_ROWS, p.V.d});
+    visitor.array("Y", Y, {FIRST_ROWS, p.K});
+    visitor.array("weight", weight, {FIRST_ROWS});
+  }
+};
+
+struct Window {
+  double *X;  // [d][WINDOW]
+  double *Y;  // [K][WINDOW]
+
+  template <class Visitor>
+  void visit(const Problem &p, Visitor &visitor) {
+    visitor.array("X", X, {p.V.d, WINDOW});
+    visitor.array("Y", Y, {p.K, WINDOW});
+  }
+};
+
+struct ExpertSet {
+  Coefficients coefficients;
+  Noise noise;
+  double *evidence;  // [E]
+  Stack stack;
+  Selection selection;
+  Scaling scaling;
+  FirstRows first;
+  Window window;
+  int64_t age;  // -1: the set is not there
+
+  template <class Visitor>
+  void visit(const Problem &p, Visitor &visitor) {
+    visitor.part("coefficients", coefficients, p);
+    visitor.part("noise", noise, p);
+    visitor.array("evidence", evidence, {p.E});
+    visitor.part("stack", stack, p);
+    visitor.part("selection", selection, p);
+    visitor.part("scaling", scaling, p);
+    visitor.part("first", first, p);
+    visitor.part("window", window, p);
+    visitor.number("age", age);
+  }
+};
+
+struct Trend {
+  double fast, slow;
+  int64_t rounds;
+
+  template <class Visitor>
+  void visit(const Problem &, Visitor &visitor) {
+    visitor.number("fast", fast);
+    visitor.number("slow", slow);
+    visitor.number("rounds", rounds);
+  }
+};
+
+struct Trial {
+  double incumbent, challenger;
+
+  template <class Visitor>
+  void visit(const Problem &, Visitor &visitor) {
+    visitor.number("incumbent", incumbent);
+    visitor.number("challenger", challenger);
+  }
+};
+
+struct State {
+  ExpertSet sets[2];
+  int64_t incumbent;
+  Trend trend;
+  Trial trial;
+  double *half_widths;  // [TRACKED]
+  int64_t t;
+
+  template <class Visitor>
+  void visit(const Problem &p, Visitor &visitor) {
+    visitor.part("sets.0", sets[0], p);
+    visitor.part("sets.1", sets[1], p);
+    visitor.number("incumbent", incumbent);
+    visitor.part("trend", trend, p);
+    visitor.part("trial", trial, p);
+    visitor.array("half_widths", half_widths, {TRACKED});
+    visitor.number("t", t);
+  }
+};
+
+// What one set of experts predicts in a round.
+struct Evaluations {
+  double *z, *phi;      // [maps + 1][widest]
+  double *leverage;     // [E]
+  double *mean;         // [E][K]
+  double *weight;       // [E]  in the mixture
+  double *score;        // [E]  log-likelihoods
+  double *differences;  // [stride_stack]  from the mixture, in its standard deviations
+};
+
+// Working memory, cut from Scratch::extra. Without any, `size` is how much that must be.
+struct Workspace {
+  long widest, size = 0;
+  Evaluations sets[2];
+  double *x, *xs, *xs_linear;   // [d padded]  the row, and scaled for the kernels and for the linear expert
+  double *wave;                 // [2][P]
+  double *Pz, *keep, *take;     // [widest]
+  double *target, *probability; // [K]
+  double *mark;                 // [E], as bytes
+  double *square, *near;        // [WINDOW]
+  double *phi_stack;            // [E padded]
+  double nearest, mean, deviation;  // least of `square`; of the mixture
+
+  OMKL_ALWAYS_INLINE Workspace(const Problem &p, double *memory) {
+    auto cut = [&](long n) __attribute__((always_inline)) {
+      double *here = memory ? memory + size : nullptr;
+      size += padded(n);
+      return here;
+    };
+    widest = p.stride > p.stride_linear ? p.stride : p.stride_linear;
+    if (p.stride_stack > widest) widest = p.stride_stack;
+    x = cut(p.V.d), xs = cut(p.V.d), xs_linear = cut(p.V.d);
+    wave = cut(2 * p.V.P);
+    for (Evaluations &s : sets) {
+      s.z = cut((p.maps + 1) * widest), s.phi = cut((p.maps + 1) * widest);
+      s.leverage = cut(p.E), s.weight = cut(p.E), s.score = cut(p.E);
+      s.mean = cut(p.E * p.K);
+      s.differences = cut(p.stride_stack);
+    }
+    Pz = cut(widest), keep = cut(widest), take = cut(widest);
+    target = cut(p.K), probability = cut(p.K);
+    mark = cut(p.E);
+    square = cut(WINDOW), near = cut(WINDOW);
+    phi_stack = cut(p.stride_stack);
+  }
+};
+
+inline long uniforms(const Problem &) { return 2; }
+inline long outputs(const Problem &p) { return p.classify ? p.K : 2; }
+inline long extras(const Problem &p) { return p.classify ? 0 : TRACKED; }
+inline long scratch(const Problem &p) { return Workspace(p, nullptr).size; }
+inline bool missing(const Problem &) { return true; }
+
+}  // namespace omkl::graph_mkl
