@@ -62,8 +62,8 @@ _CODECS: dict[str, Codec] = {}
 _HOMES = {
     "sklearn": "omkl.estimators.sklearn",
     "river": "omkl.estimators.river",
-    "stream": "omkl.stream.model",
-    "checkpoint": "omkl.stream.run",
+    "stream": "omkl.stream.codec",
+    "checkpoint": "omkl.stream.checkpoint",
     "fleet": "omkl.fleet.local",
     "fleet-key": "omkl.fleet.template",
 }
