@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from omkl.cli.base import FAILED, Jobs, Json, Seed, in_a_folder, plainly, words
+from omkl.cli.base import FAILED, Jobs, Json, Seed, errors_as_messages, in_existing_folder, split_names
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -42,7 +42,7 @@ def reproduce(
     theory: Annotated[bool, typer.Option("--theory", help="Also regret, bounds and complexity (minutes).")] = False,
     beyond: Annotated[bool, typer.Option("--beyond", help="Also what the paper does not vary (minutes).")] = False,
     out: Annotated[
-        Path, typer.Option(metavar="DIR", file_okay=False, callback=in_a_folder, help="Where the files go.")
+        Path, typer.Option(metavar="DIR", file_okay=False, callback=in_existing_folder, help="Where the files go.")
     ] = Path("reproduction"),
 ) -> None:
     """Measure the paper's tables and figures again.
@@ -57,16 +57,16 @@ def reproduce(
       omkl-lab reproduce --datasets my.csv --out mine
       omkl-lab reproduce --theory --beyond
     """
-    with plainly():
+    with errors_as_messages():
         from rich.console import Console
 
         from omkl.engine import cores
         from omkl_lab.entrants import NAMES
         from omkl_lab.reproduce import job
 
-        sets, learners = words(datasets), words(algorithms)
+        sets, learners = split_names(datasets), split_names(algorithms)
         known = {name.lower() for name in NAMES.values()}
-        for name in words(names):  # --datasets a b: what follows the first name arrives here
+        for name in split_names(names):  # --datasets a b: what follows the first name arrives here
             (learners if name.lower() in known else sets).append(name)
         options = job.Options.checked(
             sets, learners, runs=runs, jobs=jobs or cores(), seed=seed, out=out, defaults=defaults, theory=theory,
@@ -81,7 +81,7 @@ def demo(
     jobs: Jobs = 0,
     seed: Seed = 0,
     out: Annotated[
-        Path, typer.Option(metavar="DIR", file_okay=False, callback=in_a_folder, help="Where the files go.")
+        Path, typer.Option(metavar="DIR", file_okay=False, callback=in_existing_folder, help="Where the files go.")
     ] = Path("demo"),
 ) -> None:
     """Reproduce in small: two embedded streams, and the paper's sets at hand.
@@ -93,7 +93,7 @@ def demo(
     Example:
       omkl-lab demo --quick --seed 7 --out demo
     """
-    with plainly():
+    with errors_as_messages():
         from rich.console import Console
 
         from omkl.engine import cores
@@ -114,7 +114,7 @@ def data_list() -> None:
     Example:
       OMKL_DATA=~/data omkl-lab data list
     """
-    with plainly():
+    with errors_as_messages():
         from rich.console import Console
 
         from omkl_lab.data.shelf import listing
@@ -130,7 +130,7 @@ def data_path(name: Annotated[str, typer.Argument(metavar="NAME")]) -> None:
     Example:
       omkl-lab data path airfoil
     """
-    with plainly():
+    with errors_as_messages():
         from omkl_lab.data.shelf import path_of
 
         typer.echo(path_of(name))
@@ -145,14 +145,14 @@ def data_fetch(names: Annotated[list[str], typer.Argument(metavar="NAME...", hel
       omkl-lab data fetch airfoil naval
       omkl-lab data fetch all
     """
-    with plainly():
+    with errors_as_messages():
         from rich.console import Console
 
         from omkl_lab.data.download import ARCHIVES
         from omkl_lab.data.sets import find
         from omkl_lab.data.shelf import get
 
-        wanted = list(ARCHIVES) if words(names) == ["all"] else [find(name).name for name in words(names)]
+        wanted = list(ARCHIVES) if split_names(names) == ["all"] else [find(name).name for name in split_names(names)]
         failed = []
         for name in wanted:
             try:
@@ -170,12 +170,12 @@ def bench(
     json: Json = None,
     html: Annotated[
         Path | None,
-        typer.Option("--html", metavar="FILE", dir_okay=False, writable=True, callback=in_a_folder,
+        typer.Option("--html", metavar="FILE", dir_okay=False, writable=True, callback=in_existing_folder,
                      help="Also write a page with scatter and growth to FILE."),
     ] = None,
     docs: Annotated[
         Path | None,
-        typer.Option("--docs", metavar="FILE", dir_okay=False, writable=True, callback=in_a_folder,
+        typer.Option("--docs", metavar="FILE", dir_okay=False, writable=True, callback=in_existing_folder,
                      help="Also write the tables as Markdown to FILE."),
     ] = None,
 ) -> None:  # fmt: skip
@@ -188,7 +188,7 @@ def bench(
       omkl-lab bench --quick
       omkl-lab bench --json bench.json --html bench.html
     """
-    with plainly():
+    with errors_as_messages():
         from rich.console import Console
 
         from omkl.persist import write_atomically

@@ -1,7 +1,7 @@
-"""The command line: a thin door. Words come in, are checked, and the library or the lab does the work."""
+"""The command line: reads and checks arguments; the library does the work."""
 
-# `omkl --help` lists the commands in the order of these lines
-from omkl.cli import stream  # noqa: F401  # importing registers them
+# `omkl --help` lists the commands in the order in which these modules register them
+from omkl.cli import run, inspect, compare  # noqa: F401, I001
 from omkl.cli.base import app
 
 

@@ -1,4 +1,4 @@
-"""What all commands share: the door itself, words that come in, and what happens when things go wrong."""
+"""What all commands share: the application, types of options, errors as messages, and exit codes."""
 
 # Commands import what they need when they run: NumPy and scikit-learn take longer to load than
 # `omkl --help` may take altogether.
@@ -30,21 +30,21 @@ EXTRAS = {
 
 
 @contextmanager
-def plainly() -> Iterator[None]:
-    """Turn what can go wrong into one line on stderr and an exit code."""
+def errors_as_messages() -> Iterator[None]:
+    """Turn errors into one line on standard error and an exit code."""
     try:
         yield
     except KeyboardInterrupt:
         typer.echo("omkl: interrupted", err=True)
         raise typer.Exit(INTERRUPTED) from None
-    except BrokenPipeError:  # nobody reads on, as after `| head`
+    except BrokenPipeError:  # the reader is gone, as after `| head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         raise typer.Exit(BROKEN_PIPE) from None
     except ModuleNotFoundError as error:
         extra = EXTRAS.get((error.name or "").partition(".")[0])
         if extra is None:
             raise
-        typer.echo(f"omkl: this needs {error.name}; pip install 'omkl[{extra}]' brings it", err=True)
+        typer.echo(f"omkl: this needs {error.name}; install it with pip install 'omkl[{extra}]'", err=True)
         raise typer.Exit(FAILED) from None
     except OSError as error:
         named = error.filename if error.filename is not None else ""
@@ -56,7 +56,8 @@ def plainly() -> Iterator[None]:
         raise typer.Exit(FAILED) from None
 
 
-def version(wanted: bool) -> None:
+def show_version(wanted: bool) -> None:
+    """Print the version and exit."""
     if wanted:
         from omkl._version import __version__
 
@@ -64,8 +65,8 @@ def version(wanted: bool) -> None:
         raise typer.Exit
 
 
-def in_a_folder(path: Path | None) -> Path | None:
-    """Refuse before the work what could not be written after it."""
+def in_existing_folder(path: Path | None) -> Path | None:
+    """Refuse before the work a file that could not be written after it."""
     if path is not None and not path.parent.is_dir():
         raise typer.BadParameter(f"there is no folder {str(path.parent)!r}; make it first")
     return path
@@ -73,7 +74,7 @@ def in_a_folder(path: Path | None) -> Path | None:
 
 Json = Annotated[
     Path | None,
-    typer.Option("--json", metavar="FILE", dir_okay=False, writable=True, callback=in_a_folder,
+    typer.Option("--json", metavar="FILE", dir_okay=False, writable=True, callback=in_existing_folder,
                  help="Also write the results to FILE."),
 ]  # fmt: skip
 
@@ -82,32 +83,30 @@ Seed = Annotated[int, typer.Option(min=0, metavar="N", help="First seed of featu
 Jobs = Annotated[int, typer.Option(min=0, metavar="N", help="Runs at a time; 0 for as many as there are cores.")]
 
 
-def words(values: list[str] | None) -> list[str]:
-    """Names given one by one or with commas between them.
+def split_names(values: list[str] | None) -> list[str]:
+    """Names given one by one or separated by commas.
 
-    >>> words(["airfoil,naval", "concrete"])
+    >>> split_names(["airfoil,naval", "concrete"])
     ['airfoil', 'naval', 'concrete']
     """
-    return [word for value in values or [] for word in value.split(",") if word]
+    return [name for value in values or [] for name in value.split(",") if name]
 
 
 @app.callback()
-def door(
-    show_version: Annotated[
-        bool, typer.Option("--version", help="Show the version and exit.", callback=version, is_eager=True)
+def main_callback(
+    version: Annotated[
+        bool, typer.Option("--version", help="Show the version and exit.", callback=show_version, is_eager=True)
     ] = False,
 ) -> None:
-    """Online multi-kernel learning: predict, see the answer, learn.
+    """Online multi-kernel learning: predict each row of a stream, then learn it.
 
     \b
     Examples:
       omkl run data.csv --target price       predict, then learn, row after row
-      omkl inspect price.omkl                what a model is and has seen
-      omkl compare data.csv --target price   every learner on your data
-      omkl demo                              every algorithm, in a few seconds
-      omkl reproduce                         the paper's tables and figures, measured again
+      omkl inspect price.omkl                show what a model file holds
+      omkl compare data.csv --target price   rank every learner on your data
 
     \b
-    Exit codes: 0 done; 1 a fault of omkl itself; 2 what was asked or given cannot be used;
-    130 interrupted, with everything so far in order; 141 nobody reads the output any more.
+    Exit codes: 0 success; 1 internal error; 2 invalid arguments or input;
+    130 interrupted, with all output complete so far; 141 broken pipe.
     """

@@ -1,8 +1,7 @@
-"""What a person sees while a run goes on, and when it is over."""
+"""A run on a terminal: its progress while it goes on and its summary when it is over."""
 
-import sys
 import time
-from typing import Any
+from typing import Any, Self
 
 from rich.console import Console, Group
 from rich.live import Live
@@ -12,12 +11,13 @@ from rich.text import Text
 
 from omkl.stream.run import Outcome, Run
 
+LIVE_EVERY = 0.1  # seconds between updates of the live panel
 PLAIN_EVERY = 10.0  # seconds between lines where there is no terminal
 BAR = 28
 
 
 def kernel_name(text: str) -> str:
-    """A kernel in few letters.
+    """A kernel, abbreviated.
 
     >>> kernel_name("Gaussian(length_scale=0.8912509381337456)")
     'Gaussian 0.891'
@@ -28,7 +28,7 @@ def kernel_name(text: str) -> str:
 
 
 def error_line(summary: dict[str, Any]) -> str:
-    """The error against the baseline, in words.
+    """The error and that of the baseline.
 
     >>> error_line({"scored": 10, "rmse": 0.5, "baseline_rmse": 1.0})
     'RMSE 0.5 (running mean 1)'
@@ -41,17 +41,16 @@ def error_line(summary: dict[str, Any]) -> str:
 
 
 class Display:
-    """Progress on standard error: a live panel on a terminal, now and then a line elsewhere, or nothing."""
+    """Progress on standard error: a live panel on a terminal, a line now and then elsewhere, or nothing."""
 
     def __init__(self, console: Console, quiet: bool) -> None:
         self.console, self.quiet = console, quiet
         self.began = self.last = time.monotonic()
-        self.rows_at_start: int | None = None
         self.live = (
             Live(console=console, refresh_per_second=8, transient=True) if console.is_terminal and not quiet else None
         )
 
-    def __enter__(self) -> "Display":
+    def __enter__(self) -> Self:
         if self.live is not None:
             self.live.start()
         return self
@@ -60,21 +59,31 @@ class Display:
         if self.live is not None:
             self.live.stop()
 
-    def say(self, news: str) -> None:
-        """One line of notice."""
+    def notice(self, text: str) -> None:
+        """One line."""
         if not self.quiet:
-            self.console.print(f"[dim]note:[/dim] {escape(news)}", highlight=False, soft_wrap=True)
+            self.console.print(f"[dim]note:[/dim] {escape(text)}", highlight=False, soft_wrap=True)
 
-    def watch(self, run: Run) -> None:
+    def due(self, now: float) -> bool:
+        """Whether it is time to show progress again."""
+        if self.quiet or now - self.last < (LIVE_EVERY if self.live is not None else PLAIN_EVERY):
+            return False
+        self.last = now
+        return True
+
+
+class RunDisplay(Display):
+    """Progress, error and leading kernels of a run."""
+
+    rows_at_start: int | None = None
+
+    def update(self, run: Run) -> None:
         """Called after every piece."""
         now = time.monotonic()
         if self.rows_at_start is None:
             self.rows_at_start = run.progress.records if run.resumed else 0
-        if self.quiet or (self.live is None and now - self.last < PLAIN_EVERY):
+        if not self.due(now):
             return
-        if self.live is not None and now - self.last < 0.1:
-            return
-        self.last = now
         rate = (run.source.records - self.rows_at_start) / max(now - self.began, 1e-9)
         summary = run.summary()
         if self.live is not None:
@@ -131,15 +140,10 @@ def show(outcome: Outcome, files: dict[str, str | None], console: Console) -> No
         )
     if s["changes"]:
         rows = ", ".join(f"{row:,}" for row in s["changes"][:8])
-        table.add_row("changes", f"about row {rows}" + (" and more" if len(s["changes"]) > 8 else ""))
+        table.add_row("changes", f"near row {rows}" + (" and more" if len(s["changes"]) > 8 else ""))
     if "seconds" in s:
         table.add_row("speed", f"{s['rows_per_second']:,.0f} rows per second, {s['seconds']:.1f} s")
     for what, where in files.items():
         if where is not None:
             table.add_row(what, escape("standard output" if where == "-" else where))
     console.print(table, highlight=False)
-
-
-def terminal(quiet: bool) -> Display:
-    """A display on standard error."""
-    return Display(Console(file=sys.stderr, highlight=False), quiet)

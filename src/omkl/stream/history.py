@@ -1,147 +1,115 @@
-"""What a run remembers of itself: errors over time, some rows, the weights; of bounded size."""
+"""The history of a run: errors over time, a sample of rows, kernel weights; of bounded size."""
 
 from typing import Any
 
 import numpy as np
 
-from omkl.arrays import Index, Matrix, Vector
+from omkl.arrays import Index, Mask, Matrix, Vector
+from omkl.estimators.declaration import Task
 from omkl.persist import Arrays, demand
 from omkl.stream.baselines import most_frequent, running_means
-from omkl.stream.model import Answers, Said, StreamModel, Task
+from omkl.stream.model import StreamModel
+from omkl.stream.predictions import LateTargets, Predictions
+from omkl.stream.sample import RowSample
+from omkl.stream.targets import known
 
 BINS = 256
 SAMPLED = 2048
 LAST = 300
 SNAPSHOTS = 128
 FIRST_STEP = 16  # rows between the first snapshots
-MOST_LABELS = 24  # with counts of their own in the confusion table; the others share a place
-CONFIDENCES = 10  # stretches of [0, 1] in which a label's chance is held against how often it was right
-JUMP, BEFORE, AFTER = 2.0, 16, 4  # so many stretches, each with twice the error of those before, tell a change
-
-
-class Thinned:
-    """A fair sample of rows: a row's number decides by lot whether it is in, and half are given up when there are too
-    many. So neither pieces nor periods in the data matter.
-
-    >>> some = Thinned(2, 4)
-    >>> some.add(np.arange(1, 11), np.arange(10.0)[:, None])
-    >>> some.rows.tolist(), some.stride
-    ([[2.0, 1.0], [4.0, 3.0], [8.0, 7.0]], 4)
-    """
-
-    def __init__(self, width: int, most: int) -> None:
-        self.most, self.stride = most, 1
-        self.rows: Matrix = np.empty((0, width))
-
-    def add(self, at: Any, values: Matrix) -> None:
-        """Rows with their numbers, which must grow."""
-        table = np.column_stack((at, values))
-        self.rows = np.vstack((self.rows, table[lots(at) % self.stride == 0]))
-        while len(self.rows) > self.most:
-            self.stride *= 2
-            self.rows = self.rows[lots(self.rows[:, 0]) % self.stride == 0]
-
-
-def lots(at: Any) -> Any:
-    """A number of 64 bits for each row number, as good as drawn at random: the mixing of SplitMix64."""
-    z = np.asarray(at).astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
-    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
-        z = (z ^ (z >> np.uint64(shift))) * np.uint64(factor)
-    return z ^ (z >> np.uint64(31))
+MAX_LABELS = 24  # with counts of their own in the confusion matrix; the others share a row and a column
+CALIBRATION_BINS = 10  # of [0, 1], in which predicted probabilities are compared with how often they were right
+# AFTER bins, each with more than JUMP times the mean error of the BEFORE bins before them, are a change point
+JUMP, BEFORE, AFTER = 2.0, 16, 4
+ARRAYS = {"bins": "bins", "ends": "ends", "snapshots": "snapshots", "targets": "targets", "confusion": "confusion",
+          "calibration": "confidence"}  # of a history, and their names in files  # fmt: skip
 
 
 class History:
     """The course of a run.
 
-    Errors are kept in at most BINS stretches of equal length, which double when the run outgrows
-    them. For labels an error is 0 or 1, and the baseline is the label seen most often so far.
-    As a Watcher it keeps the weights of at most SNAPSHOTS moments, at even distances that double likewise.
+    Errors are summed in at most BINS bins of equally many rows, whose width doubles when the run outgrows them. For
+    labels an error is 0 or 1, and the baseline is the most frequent label so far. As an Observer it stores the kernel
+    weights at no more than SNAPSHOTS rows, at equal distances that double likewise.
     """
 
-    COLUMNS = ("rows", "loss", "baseline", "absolute", "inside", "judged", "log_loss")
+    COLUMNS = ("rows", "loss", "baseline", "absolute", "covered", "with_interval", "log_loss")
 
     def __init__(self, task: Task) -> None:
         self.task = task
-        self.width = 1  # rows in a stretch
+        self.width = 1  # rows in a bin
         self.bins: Matrix = np.zeros((0, len(self.COLUMNS)))
-        self.ends: Index = np.zeros(0, dtype=np.int64)  # the row that each stretch ends with
+        self.ends: Index = np.zeros(0, dtype=np.int64)  # the last row of each bin
         self.scored = 0
-        self.sampled = Thinned(5, SAMPLED)  # row, truth, mean, lower, upper
+        self.sample = RowSample(5, SAMPLED)  # row, y_true, y_pred, lower, upper
         self.last: Matrix = np.empty((0, 5))
         self.step = self.due = FIRST_STEP
         self.snapshots: Matrix = np.empty((0, 1))  # row, the weight of each kernel
         self.changes: list[int] = []
-        self._born: int | None = None  # the round in which GraphMKL's incumbents began
+        self._incumbent_start: int | None = None  # the round in which the experts in use began to learn
         self.targets = np.zeros(2)  # count and sum
         self.counts: dict[str, int] = {}
         self.places: dict[str, int] = {}
-        self.confusion: Index = np.zeros((MOST_LABELS + 1, MOST_LABELS + 1), dtype=np.int64)  # truth, said
-        self.confidence: Matrix = np.zeros((CONFIDENCES, 3))  # rows, sum of chances, rows that were right
+        self.confusion: Index = np.zeros((MAX_LABELS + 1, MAX_LABELS + 1), dtype=np.int64)  # true, predicted
+        self.calibration: Matrix = np.zeros((CALIBRATION_BINS, 3))  # rows, sum of probabilities, correct rows
 
-    def note(self, said: Said, answers: Answers) -> None:
-        """Take in what a piece has brought."""
-        known = np.array([label is not None for label in said.truth]) if self.task == "classification" else None
-        if known is None:
-            known = ~np.isnan(np.asarray(said.truth, dtype=float))
-        if known.any():
-            self._score(
-                said.rows[known], said.mean[known], said.truth[known],
-                None if said.lower is None or said.upper is None else (said.lower[known], said.upper[known]),
-                None if said.truth_chance is None else said.truth_chance[known],
-                None if said.chance is None else said.chance[known],
-            )  # fmt: skip
-        if answers.truth:
-            n = len(answers.truth)
-            numbers = self.task == "regression"
-            inside = np.array(answers.inside)
-            truth = np.array(answers.truth) if numbers else np.array([*answers.truth, None], dtype=object)[:-1]
-            mean = np.array(answers.mean) if numbers else np.array([*answers.mean, None], dtype=object)[:-1]
-            row = int(said.rows[-1]) if len(said.rows) else int(self.ends[-1]) if len(self.ends) else 0
-            self._losses(np.full(n, row), mean, truth, inside if numbers else None, np.array(answers.truth_chance))
+    def update(self, predictions: Predictions, late: LateTargets) -> None:
+        """Add what a piece has brought."""
+        mask = known(predictions.y_true)
+        if mask.any():
+            self._score(scored_rows(predictions, mask))
+        if late.y_true:
+            n, number = len(late.y_true), self.task == "regression"
+            y_true, y_pred = (np.array([*part, None], dtype=object)[:-1] for part in (late.y_true, late.y_pred))
+            if number:
+                y_true, y_pred = y_true.astype(float), y_pred.astype(float)
+            rows = predictions.rows
+            row = int(rows[-1]) if len(rows) else int(self.ends[-1]) if len(self.ends) else 0
+            covered = np.array(late.covered) if number else None
+            self._add_losses(np.full(n, row), y_pred, y_true, covered, np.array(late.true_probability))
             self.scored += n
 
-    def _score(
-        self, rows: Any, mean: Any, truth: Any, ends: Any, truth_chance: Vector | None, chance: Vector | None
-    ) -> None:
-        inside = None
+    def _score(self, p: Predictions) -> None:
+        covered = None
         if self.task == "regression":
-            lower, upper = ends if ends is not None else (np.full(len(mean), np.nan),) * 2
-            inside = (lower <= truth) & (truth <= upper) if ends is not None else None
-            table = np.column_stack((truth, mean, lower, upper))
-            self.sampled.add(rows, table)
-            self.last = np.vstack((self.last, np.column_stack((rows, table))))[-LAST:]
-        elif chance is not None:
-            given = chance > 0  # a label was said at all
-            chance, right = chance[given], (mean == truth)[given]
-            place = np.minimum((chance * CONFIDENCES).astype(int), CONFIDENCES - 1)
+            lower, upper = (np.full(len(p.rows), np.nan) if end is None else end for end in (p.lower, p.upper))
+            covered = None if p.lower is None else (lower <= p.y_true) & (p.y_true <= upper)
+            table = np.column_stack((p.y_true, p.y_pred, lower, upper))
+            self.sample.add(p.rows, table)
+            self.last = np.vstack((self.last, np.column_stack((p.rows, table))))[-LAST:]
+        elif p.probability is not None:
+            predicted = p.probability > 0  # there was a label to predict
+            probability, correct = p.probability[predicted], (p.y_pred == p.y_true)[predicted]
+            place = np.minimum((probability * CALIBRATION_BINS).astype(int), CALIBRATION_BINS - 1)
             # row after row, as addition depends on the order
-            np.add.at(self.confidence, place, np.column_stack((np.ones(len(right)), chance, right)))
-        self._losses(rows, mean, truth, inside, truth_chance)
-        self.scored += len(mean)
+            np.add.at(self.calibration, place, np.column_stack((np.ones(len(correct)), probability, correct)))
+        self._add_losses(p.rows, p.y_pred, p.y_true, covered, p.true_probability)
+        self.scored += len(p.rows)
 
-    def _losses(self, rows: Any, mean: Any, truth: Any, inside: Any, truth_chance: Vector | None) -> None:
-        n = len(mean)
+    def _add_losses(self, rows: Any, y_pred: Any, y_true: Any, covered: Any, true_probability: Vector | None) -> None:
+        n = len(y_pred)
         log_loss = np.zeros(n)
         if self.task == "regression":
-            error = mean - truth
+            error = y_pred - y_true
             loss, absolute = error * error, np.abs(error)
-            baseline = (truth - running_means(self.targets, truth)) ** 2
+            baseline = (y_true - running_means(self.targets, y_true)) ** 2
         else:
-            loss = absolute = (mean != truth).astype(float)
-            baseline = (most_frequent(self.counts, truth) != truth).astype(float)
-            for label, answer in zip(mean, truth, strict=True):
+            loss = absolute = (y_pred != y_true).astype(float)
+            baseline = (most_frequent(self.counts, y_true) != y_true).astype(float)
+            for label, truth in zip(y_pred, y_true, strict=True):
                 if label is not None:
-                    self.confusion[self._place(answer), self._place(label)] += 1
-            if truth_chance is not None:
-                log_loss = -np.log(np.clip(truth_chance, 1e-15, 1.0))
-        judged = np.full(n, 0.0 if inside is None else 1.0)
-        held = np.zeros(n) if inside is None else inside.astype(float)
-        self._bin(rows, np.column_stack((np.ones(n), loss, baseline, absolute, held, judged, log_loss)))
+                    self.confusion[self._place(truth), self._place(label)] += 1
+            if true_probability is not None:
+                log_loss = -np.log(np.clip(true_probability, 1e-15, 1.0))
+        with_interval = np.full(n, 0.0 if covered is None else 1.0)
+        inside = np.zeros(n) if covered is None else covered.astype(float)
+        self._bin(rows, np.column_stack((np.ones(n), loss, baseline, absolute, inside, with_interval, log_loss)))
 
     def _place(self, label: str) -> int:
-        if label not in self.places and len(self.places) < MOST_LABELS:
+        if label not in self.places and len(self.places) < MAX_LABELS:
             self.places[label] = len(self.places)
-        return self.places.get(label, MOST_LABELS)
+        return self.places.get(label, MAX_LABELS)
 
     def _bin(self, rows: Any, table: Matrix) -> None:
         at = self.scored
@@ -152,27 +120,25 @@ class History:
                 self.ends = np.concatenate((self.ends[1::2], self.ends[len(self.ends) - len(odd) :]))
                 self.width *= 2
                 continue
-            place, room = at // self.width, self.width - at % self.width
+            place, free = at // self.width, self.width - at % self.width
             if place == len(self.bins):
                 self.bins = np.vstack((self.bins, np.zeros(table.shape[1])))
                 self.ends = np.append(self.ends, 0)
-            part, table = table[:room], table[room:]
+            part, table = table[:free], table[free:]
             # row after row, as addition depends on the order
             self.bins[place] = np.cumsum(np.vstack((self.bins[place], part)), axis=0)[-1]
-            self.ends[place], rows = rows[len(part) - 1], rows[room:]
+            self.ends[place], rows = rows[len(part) - 1], rows[free:]
             at += len(part)
 
-    def look(self, model: StreamModel, row: int) -> None:
-        """Keep the weights as they are before this row, and note whether GraphMKL has begun anew."""
+    def observe(self, model: StreamModel, row: int) -> None:
+        """Store the kernel weights before this row, and note whether other experts have taken over."""
         weights = model.weights()
-        if len(weights):
-            if model.learner == "graph-mkl" and model.core is not None:
-                online = model.core.online
-                age = int(online.peek("age")[int(online.peek("incumbent"))])
-                born = int(online.peek("t")) - age
-                if self._born not in (None, born):  # others took over, who had begun when the stream seemed to change
-                    self.changes = [*self.changes, max(1, self.due - age)][-BINS:]
-                self._born = born
+        if len(weights) and model.learner is not None:
+            if (incumbent := model.learner.incumbent()) is not None:
+                # a challenger that has taken over began to learn when the stream seemed to change
+                if self._incumbent_start not in (None, incumbent.start):
+                    self.changes = [*self.changes, max(1, self.due - incumbent.age)][-BINS:]
+                self._incumbent_start = incumbent.start
             if self.snapshots.shape[1] == 1:
                 self.snapshots = np.empty((0, 1 + len(weights)))
             self.snapshots = np.vstack((self.snapshots, [self.due, *weights]))
@@ -181,12 +147,12 @@ class History:
                 self.snapshots = self.snapshots[self.snapshots[:, 0] % self.step == 0]
         self.due = -(-row // self.step) * self.step
 
-    # Sums
+    # Results
 
     def summary(self) -> dict[str, Any]:
         """Errors over the whole run, as JSON."""
-        rows, loss, baseline, absolute, inside, judged, log_loss = (
-            self.bins.sum(axis=0) if len(self.bins) else np.zeros(7)
+        rows, loss, baseline, absolute, covered, with_interval, log_loss = (
+            self.bins.sum(axis=0) if len(self.bins) else np.zeros(len(self.COLUMNS))
         )
         if not rows:
             return {"scored": 0}
@@ -194,17 +160,17 @@ class History:
         if self.task == "regression":
             out |= {"mse": loss / rows, "rmse": float(np.sqrt(loss / rows)), "mae": absolute / rows,
                     "baseline_mse": baseline / rows, "baseline_rmse": float(np.sqrt(baseline / rows))}  # fmt: skip
-            if judged:
-                out["coverage"] = inside / judged
+            if with_interval:
+                out["coverage"] = covered / with_interval
         else:
             out["accuracy"] = 1 - loss / rows
-            if log_loss:  # a fleet tells no chances
+            if log_loss:  # models by key predict no probabilities
                 out["log_loss"] = log_loss / rows
             out["baseline_accuracy"] = 1 - baseline / rows
         return {name: value if isinstance(value, int) else float(value) for name, value in out.items()}
 
-    def moments_of_change(self) -> list[int]:
-        """Rows about which the stream seems to have changed."""
+    def change_points(self) -> list[int]:
+        """Rows near which the stream seems to have changed."""
         mean = self.bins[:, 1] / np.maximum(self.bins[:, 0], 1)
         found: list[int] = []
         for k in range(BEFORE, len(mean) - AFTER + 1):
@@ -216,28 +182,40 @@ class History:
     # Files
 
     def encode(self, arrays: Arrays) -> Any:
-        for name in ("bins", "ends", "snapshots", "targets", "confusion", "confidence"):
-            arrays[f"history.{name}"] = getattr(self, name)
-        # NaN stands for an end that there is not
-        arrays["history.sampled.rows"], arrays["history.last.rows"] = self.sampled.rows, self.last
-        return {"task": self.task, "width": self.width, "scored": self.scored, "stride": self.sampled.stride,
-                "step": self.step, "due": self.due, "changes": self.changes, "born": self._born,
+        """The JSON body of a history; its arrays are added to `arrays`."""
+        for name, in_file in ARRAYS.items():
+            arrays[f"history.{in_file}"] = getattr(self, name)
+        # NaN where there is no interval
+        arrays["history.sampled.rows"], arrays["history.last.rows"] = self.sample.rows, self.last
+        return {"task": self.task, "width": self.width, "scored": self.scored, "stride": self.sample.stride,
+                "step": self.step, "due": self.due, "changes": self.changes, "born": self._incumbent_start,
                 "counts": list(self.counts.items()), "places": list(self.places)}  # fmt: skip
 
     @classmethod
     def decode(cls, body: Any, arrays: Arrays) -> "History":
+        """The history that `encode` was called on."""
         self = cls(body["task"])
-        for name in ("bins", "ends", "snapshots", "targets", "confusion", "confidence"):
-            fresh, kept = getattr(self, name), arrays[f"history.{name}"]
-            fits = kept.shape[1:] == fresh.shape[1:] or name == "snapshots"
-            demand(kept.ndim == fresh.ndim and kept.dtype == fresh.dtype and fits, "the history does not fit")
-            setattr(self, name, kept)
+        for name, in_file in ARRAYS.items():
+            fresh, stored = getattr(self, name), arrays[f"history.{in_file}"]
+            fits = stored.shape[1:] == fresh.shape[1:] or name == "snapshots"
+            demand(stored.ndim == fresh.ndim and stored.dtype == fresh.dtype and fits, "the history does not fit")
+            setattr(self, name, stored)
         demand(len(self.ends) == len(self.bins), "the history does not fit")
         self.width, self.scored = int(body["width"]), int(body["scored"])
         self.step, self.due = int(body["step"]), int(body["due"])
-        self.sampled.stride, self.sampled.rows = int(body["stride"]), arrays["history.sampled.rows"]
+        self.sample.stride, self.sample.rows = int(body["stride"]), arrays["history.sampled.rows"]
         self.last = arrays["history.last.rows"]
-        self.changes, self._born = list(body["changes"]), body["born"]
+        self.changes, self._incumbent_start = list(body["changes"]), body["born"]
         self.counts = {str(label): int(count) for label, count in body["counts"]}
         self.places = {str(label): k for k, label in enumerate(body["places"])}
         return self
+
+
+def scored_rows(p: Predictions, mask: Mask) -> Predictions:
+    """The rows that have a target; their keys are not needed."""
+
+    def some(values: Any) -> Any:
+        return None if values is None else values[mask]
+
+    return Predictions(p.rows[mask], None, p.y_pred[mask], some(p.lower), some(p.upper), some(p.probability),
+                       p.y_true[mask], some(p.true_probability))  # fmt: skip

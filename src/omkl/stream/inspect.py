@@ -1,7 +1,8 @@
-"""What a model file holds, for people and for machines."""
+"""What a model file holds, for people and as JSON."""
 
 import json
 import os
+from functools import singledispatch
 from typing import Any
 
 import numpy as np
@@ -13,75 +14,92 @@ from omkl import persist
 from omkl.algorithms.weights import normalised
 from omkl.estimators.core import Core
 from omkl.online import Online
+from omkl.stream.checkpoint import Checkpoint
 from omkl.stream.display import kernel_name
+from omkl.stream.learner import core_labels, estimator_core
 from omkl.stream.model import StreamModel
-from omkl.stream.run import Kept
+
+Facts = dict[str, Any]
 
 
-def facts(path: str) -> dict[str, Any]:
-    """Everything worth telling about the model in this file, as JSON."""
-    model = persist.load(path)
-    out: dict[str, Any] = {"file": path, "bytes": os.path.getsize(path)}
-    if isinstance(model, Kept):
-        progress = model.progress
-        out |= {"kind": "checkpoint", "records": progress.records, "finished": progress.finished}
-        model = model.model
-    if isinstance(model, StreamModel):
-        columns = {
-            name: {"kind": column.kind, "gaps": column.gaps}
-            | ({"categories": column.categories} if column.categories else {})
-            for name, column in model.encoder.columns.items()
-        }
-        out = {"kind": "omkl run", **out, "target": model.target, "task": model.task, "key": model.key,
-               "waiting": len(model.waiting), "columns": columns}  # fmt: skip
-        core: Any = model.core
-        if model.fleet is not None:
-            first = next(iter(model.fleet))
-            core = model.fleet[first].core_
-            out |= {"by": model.by, "keys": len(model.fleet), "bytes_per_key": model.fleet.nbytes // len(model.fleet),
-                    "learner": model.learner, "rows": model.learned, "seed": model.seed, "features": model.names,
-                    "of_key": first}  # fmt: skip
-            return out | _kernels_of(core.online, core)
-    elif isinstance(model, Online):
-        out |= {"kind": "Online", "learner": model.learner, "rows": model.t, "evaluations": model.evaluations}
-        return out | _kernels_of(model, None)
-    else:
-        out |= {"kind": f"{type(model).__module__.rpartition('.')[2]} {type(model).__name__}"}
-        core = getattr(model, "core_", None) or getattr(model, "_core", None)
-        core = core if isinstance(core, Core) else None
+def facts(path: str) -> Facts:
+    """The main facts about the model in this file, as JSON."""
+    return describe(persist.load(path), {"file": path, "bytes": os.path.getsize(path)})
+
+
+@singledispatch
+def describe(model: Any, out: Facts) -> Facts:
+    """`out` with the facts about a model; any class without a function of its own is an estimator."""
+    out |= {"kind": f"{type(model).__module__.rpartition('.')[2]} {type(model).__name__}"}
+    core = estimator_core(model)
     if core is None:
         return out | {"rows": 0}
     out |= {"learner": core.learner, "rows": core.online.t, "seed": core.seed, "features": [str(n) for n in core.names]}
-    if hasattr(core, "labels"):
-        out["labels"] = [str(label) for label in core.labels]
-    return out | _kernels_of(core.online, core)
+    labels = core_labels(core)
+    return out | ({"labels": [str(label) for label in labels]} if labels else {}) | kernels_of(core)
 
 
-def _kernels_of(online: Online, core: Core | None) -> dict[str, Any]:
-    """Kernels with their weights, and the graph among them."""
-    problem = online.problem
-    if core is not None:
-        names, weights = [str(kernel) for kernel in core.settings.all_kernels], core.weights().mean(axis=0)
-    else:
-        names = [str(kernel) for kernel in getattr(problem, "kernels", ())]
-        weights = np.empty(0) if online.learner == "graph-mkl" else normalised(online.peek("log_w"))
-    names = names or [f"kernel {k + 1}" for k in range(len(weights))]
-    out: dict[str, Any] = {
-        "kernels": [{"kernel": name, "weight": float(w)} for name, w in zip(names, weights, strict=False)]
+@describe.register
+def _(checkpoint: Checkpoint, out: Facts) -> Facts:
+    progress = checkpoint.progress
+    out |= {"kind": "checkpoint", "records": progress.records, "finished": progress.finished}
+    return describe(checkpoint.model, out)
+
+
+@describe.register
+def _(model: StreamModel, out: Facts) -> Facts:
+    preparer, learner = model.preparer, model.learner
+    columns = {
+        name: {"kind": column.kind, "gaps": column.gaps}
+        | ({"categories": column.categories} if column.categories else {})
+        for name, column in preparer.encoder.columns.items()
     }
-    graph = getattr(problem, "graph", None)
+    out = {"kind": "omkl run", **out, "target": model.target, "task": model.task, "key": preparer.key,
+           "waiting": len(model.waiting), "columns": columns}  # fmt: skip
+    if learner is None:
+        return out | {"rows": 0}
+    if preparer.by is not None:
+        out |= {"by": preparer.by}
+    out |= learner.facts()
+    out |= {"learner": model.algorithm, "rows": model.learned, "seed": model.seed, "features": list(learner.names)}
+    if model.task == "classification":
+        out["labels"] = list(learner.labels)
+    core = learner.first_core()
+    return out if core is None else out | kernels_of(core)
+
+
+@describe.register
+def _(online: Online, out: Facts) -> Facts:
+    out |= {"kind": "Online", "learner": online.learner, "rows": online.t, "evaluations": online.evaluations}
+    names = [str(kernel) for kernel in getattr(online.problem, "kernels", ())]
+    weights = normalised(online.peek("log_w")) if "log_w" in online.state._fields else np.empty(0)
+    return out | with_graph(online, names, weights)
+
+
+def kernels_of(core: Core) -> Facts:
+    """The kernels of a core with their weights, averaged over labels, and the graph."""
+    names = [str(kernel) for kernel in core.settings.all_kernels]
+    return with_graph(core.online, names, core.weights().mean(axis=0))
+
+
+def with_graph(online: Online, names: list[str], weights: Any) -> Facts:
+    """Kernels with their weights, and the graph among them if there is one."""
+    names = names or [f"kernel {k + 1}" for k in range(len(weights))]
+    out: Facts = {"kernels": [{"kernel": name, "weight": float(w)} for name, w in zip(names, weights, strict=False)]}
+    graph = getattr(online.problem, "graph", None)
     if graph is not None:
         out["graph"] = {"edges": int(graph.A.sum()), "out": [np.flatnonzero(row).tolist() for row in graph.A],
                         "dominating_set": np.flatnonzero(graph.cover > 0).tolist()}  # fmt: skip
     return out
 
 
-def as_json(found: dict[str, Any]) -> str:
+def as_json(found: Facts) -> str:
+    """Facts as text."""
     return json.dumps(found, indent=2)
 
 
-def show(found: dict[str, Any], console: Console) -> None:
-    """For people: facts, bars for the weights, the graph as a picture of letters."""
+def show(found: Facts, console: Console) -> None:
+    """Facts, bars for the weights, and the graph as lists of neighbours."""
     table = Table(show_header=False, box=None, pad_edge=False)
     table.add_column(style="dim")
     table.add_column(overflow="fold")
@@ -117,7 +135,7 @@ def show(found: dict[str, Any], console: Console) -> None:
         bars.add_column("weight", justify="right")
         bars.add_column("")
         if graph:
-            bars.add_column("hears")
+            bars.add_column("neighbours")
         for k, kernel in enumerate(kernels):
             weight = kernel["weight"]
             row = [str(k), kernel_name(kernel["kernel"]), f"{weight:.1%}", "█" * round(24 * weight / top)]

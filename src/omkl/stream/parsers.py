@@ -1,4 +1,4 @@
-"""From a piece of text to columns: pyarrow reads it, and what pyarrow cannot is met kindly."""
+"""From a piece of text to columns: pyarrow reads it, and rows that pyarrow cannot read are skipped and reported."""
 
 import csv
 import io
@@ -14,13 +14,14 @@ import pyarrow.csv
 import pyarrow.json
 
 from omkl.arrays import Index
+from omkl.stream.notices import Notify
 from omkl.stream.raw import DataError, Stop
 
 Format = Literal["csv", "tsv", "jsonl", "parquet", "arrow"]
 FORMATS: tuple[Format, ...] = ("csv", "tsv", "jsonl", "parquet", "arrow")
 NULLS = ["", "NA", "N/A", "NaN", "nan", "-nan", "-NaN", "NULL", "null", "None", "none", "#N/A", "?", "<NA>"]
 _LONE_CR = re.compile(rb"\r(?!\n)")
-DEEPEST = 200
+MAX_DEPTH = 200
 
 
 class Batch(NamedTuple):
@@ -43,14 +44,14 @@ class Piece(NamedTuple):
 
 @dataclass
 class Reading:
-    """How data is to be read, and what to do with news about it."""
+    """How data is to be read, and where notices about it go."""
 
     format: Format | None = None
     delimiter: str | None = None
     encoding: str | None = None
     header: bool = True
     wanted: Callable[[str], bool] = lambda name: True
-    tell: Callable[[str, str], None] = lambda about, news: None  # news are told once for each `about`
+    notify: Notify = lambda about, text: None
     numbers: set[str] = field(default_factory=set)  # columns that may be parsed as numbers at once
     stop: Stop = field(default_factory=Stop)
     skipped: int = 0
@@ -63,9 +64,9 @@ class CsvParser:
         given = {"\\t": "\t", "tab": "\t"}.get(reading.delimiter or "", reading.delimiter)
         self.delimiter = given or ("\t" if kind == "tsv" else _delimiter(head))
         if len(self.delimiter) != 1 or not self.delimiter.isascii() or self.delimiter in '"\r\n':
-            raise DataError(f"--delimiter must be one ASCII character and no quote, got {self.delimiter!r}")
+            raise DataError(f"--delimiter must be one ASCII character other than a quote, got {self.delimiter!r}")
         if given is None and self.delimiter != "," and kind == "csv":
-            reading.tell("delimiter", f"fields are separated by {self.delimiter!r}")
+            reading.notify("delimiter", f"fields are separated by {self.delimiter!r}")
         if b"\x00" in head:
             raise DataError(f"{name}: binary, not text; wanted CSV, TSV, JSON lines, Parquet or Arrow")
         if _LONE_CR.search(head.rstrip()):
@@ -75,18 +76,18 @@ class CsvParser:
         except UnicodeDecodeError:
             raise DataError(f"{name}: its first line is not UTF-8; pass --encoding, latin-1 for instance") from None
         except csv.Error as error:
-            raise DataError(f"{name}: its first line is no header ({error})") from None
+            raise DataError(f"{name}: its first line is not a header ({error})") from None
         self.names = self._header(name, cells) if reading.header else [str(k + 1) for k in range(len(cells))]
 
     def _header(self, name: str, cells: list[str]) -> list[str]:
         names = [cell.strip() for cell in cells]
         if names and all(_number(cell) for cell in names):
             raise DataError(
-                f"{name}: the first line holds only numbers, so it is no header; pass --no-header "
+                f"{name}: the first line holds only numbers, so it is not a header; pass --no-header "
                 "(columns are then called 1, 2, 3, ...)"
             )
         names = [text or f"column {k + 1}" for k, text in enumerate(names)]
-        no_twins(name, names)
+        check_unique(name, names)
         return names
 
     def parse(self, piece: Piece) -> Batch:
@@ -98,13 +99,13 @@ class CsvParser:
             content = _LONE_CR.sub(b" ", content)
         try:
             table, bad = self._table(content, types)
-        except pa.ArrowInvalid:  # a cell that is no number; read everything as text and let the columns sort it out
+        except pa.ArrowInvalid:  # a cell that is not a number: read all as text, to be parsed cell by cell
             table, bad = self._table(content, dict.fromkeys(wanted, pa.string()))
         columns = {name: whole(table[name]) for name in wanted}
         if bad:
             reading.skipped += len(bad)
             row = bad[0]
-            reading.tell(
+            reading.notify(
                 "ragged",
                 f"row {piece.first + row.number} of {piece.name} has {row.actual_columns} fields instead of "
                 f"{row.expected_columns}; such rows are skipped",
@@ -120,9 +121,9 @@ class CsvParser:
             content.decode()
         except UnicodeDecodeError as error:
             row = piece.first + content.count(b"\n", 0, error.start) + 1
-            self.reading.tell(
+            self.reading.notify(
                 "encoding",
-                f"row {row} of {piece.name}: byte {content[error.start]:#x} is not UTF-8; such letters are lost "
+                f"row {row} of {piece.name}: byte {content[error.start]:#x} is not UTF-8; such characters are lost "
                 "(pass --encoding, latin-1 for instance)",
             )
             content = content.decode(errors="replace").encode()
@@ -149,15 +150,15 @@ class CsvParser:
 class JsonParser:
     def __init__(self, reading: Reading) -> None:
         self.reading = reading
-        self.texts: set[str] = set()  # columns of text that pyarrow would take for moments
-        self.met: dict[str, None] = {}  # every name, in order
+        self.as_text: set[str] = set()  # columns of text that pyarrow would read as timestamps
+        self.seen: dict[str, None] = {}  # every name, in order
 
     def parse(self, piece: Piece) -> Batch:
         columns = self._fast(piece)
         rows = np.arange(1, piece.records + 1)
         if columns is None:
             columns, rows = self._slow(piece)
-        self.met.update(dict.fromkeys(columns))
+        self.seen.update(dict.fromkeys(columns))
         for name in self.reading.needed:
             if name not in columns:
                 columns[name] = pa.nulls(len(rows), pa.string())
@@ -165,18 +166,18 @@ class JsonParser:
         return Batch(piece.before + rows, wanted)
 
     def check(self, name: str) -> None:
-        """At the end: a needed column that no record had was misspelt."""
+        """At the end: refuse a needed column that no record had."""
         for column in self.reading.needed:
-            if self.met and column not in self.met:
-                there = ", ".join(repr(name) for name in list(self.met)[:20])
-                raise DataError(f"{name}: no record has {column!r}; they have {there}")
+            if self.seen and column not in self.seen:
+                present = ", ".join(repr(name) for name in list(self.seen)[:20])
+                raise DataError(f"{name}: no record has {column!r}; they have {present}")
 
     def _fast(self, piece: Piece) -> dict[str, pa.Array] | None:
-        """All records at once, or None if one of them is not as it should be."""
+        """All records at once, or None if pyarrow cannot read one of them."""
         if not _safe(piece.content):
             return None
         schema = {name: pa.float64() for name in sorted(self.reading.numbers)}
-        schema |= {name: pa.string() for name in sorted(self.texts)}
+        schema |= {name: pa.string() for name in sorted(self.as_text)}
         try:
             table = pa.json.read_json(
                 io.BytesIO(piece.content),
@@ -187,9 +188,9 @@ class JsonParser:
             return None
         if table.num_rows != piece.records or len(set(table.column_names)) < table.num_columns:
             return None
-        moments = {name for name in table.column_names if pa.types.is_timestamp(table.schema.field(name).type)}
-        if moments:
-            self.texts |= moments
+        timestamps = {name for name in table.column_names if pa.types.is_timestamp(table.schema.field(name).type)}
+        if timestamps:
+            self.as_text |= timestamps
             again = self._fast(piece)
             return None if again is None else {name: again[name] for name in table.column_names}
         return {name: whole(table[name]) for name in table.column_names}
@@ -206,7 +207,7 @@ class JsonParser:
                 if line.strip():
                     self.reading.skipped += 1
                     where = f"row {piece.first + row} of {piece.name}"
-                    self.reading.tell("json", f"{where} is not a JSON object ({error}); such rows are skipped")
+                    self.reading.notify("json", f"{where} is not a JSON object ({error}); such rows are skipped")
                 continue
             records.append({_clean(name): value for name, value in record.items()})
             rows.append(row)
@@ -214,18 +215,18 @@ class JsonParser:
         columns = {name: pa.array([_text(record.get(name)) for record in records], pa.string()) for name in names}
         for name in names:
             if any(isinstance(record.get(name), (list, dict)) for record in records):
-                self.reading.tell(f"nested {name}", f"field {name!r} holds lists or objects, which are not used")
+                self.reading.notify(f"nested {name}", f"field {name!r} holds lists or objects, which are ignored")
         return columns, np.array(rows, dtype=np.int64)
 
 
 def _safe(content: bytes) -> bool:
-    """Whether pyarrow may read these JSON lines: it dies of deep nesting and of lines that are no objects."""
+    """Whether pyarrow may read these JSON lines: it crashes on deep nesting and on lines that are not objects."""
     marks = np.frombuffer(content, dtype=np.uint8)
     ends = np.flatnonzero(marks == 10)
     if not (marks[np.concatenate(([0], ends[:-1] + 1))] == ord("{")).all():
         return False
     deeper = np.cumsum((marks == ord("{")) | (marks == ord("[")))[ends]
-    if np.diff(deeper, prepend=0).max() > DEEPEST:
+    if np.diff(deeper, prepend=0).max() > MAX_DEPTH:
         return False
     try:
         content.decode()
@@ -235,7 +236,7 @@ def _safe(content: bytes) -> bool:
 
 
 def _clean(text: str) -> str:
-    """Without halves of letters, which JSON allows."""
+    """Without lone surrogates, which JSON allows."""
     return text if text.isascii() else text.encode(errors="surrogatepass").decode(errors="replace")
 
 
@@ -251,10 +252,11 @@ def whole(column: pa.ChunkedArray) -> pa.Array:
     return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
 
 
-def no_twins(name: str, names: list[str]) -> None:
+def check_unique(name: str, names: list[str]) -> None:
+    """Refuse a table with two columns of one name."""
     if len(set(names)) < len(names):
-        twin = next(column for column in names if names.count(column) > 1)
-        raise DataError(f"{name}: two columns are called {twin!r}; rename one of them")
+        twice = next(column for column in names if names.count(column) > 1)
+        raise DataError(f"{name}: two columns are called {twice!r}; rename one of them")
 
 
 def _number(text: str) -> bool:
@@ -266,7 +268,7 @@ def _number(text: str) -> bool:
 
 
 def _delimiter(head: bytes) -> str:
-    """The likeliest separator of a header line."""
+    """The most frequent separator of a header line."""
     head = re.sub(rb'"[^"]*"', b"", head)
     counts = {mark: head.count(mark.encode()) for mark in (",", ";", "\t", "|")}
     best = max(counts, key=lambda mark: counts[mark])

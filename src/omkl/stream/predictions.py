@@ -1,119 +1,95 @@
-"""Predictions on their way out, as CSV, TSV or JSON lines."""
+"""Predictions for rows of a table, each made before its row was learned."""
 
-import json
-import os
-import stat
-import sys
-from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, NamedTuple
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.csv
 
-from omkl.stream.model import Said
-from omkl.stream.raw import DataError
-
-WRITTEN = (".csv", ".tsv", ".jsonl")
+from omkl.arrays import Index, Matrix, Vector
 
 
-class Writer:
-    """A file of predictions, or standard output."""
+class Outputs(NamedTuple):
+    """What a learner predicts for some rows: numbers, or labels with their probabilities."""
 
-    def __init__(self, where: str, keep: int | None, beside: bool | None) -> None:
-        """`keep`: bytes written before the checkpoint; what comes after them is cut off."""
-        self.path = where
-        suffix = Path(where).suffix.lower() if where != "-" else ".csv"
-        self.json, self.tab = suffix == ".jsonl", suffix == ".tsv"
-        self.regular = where != "-" and (not os.path.exists(where) or stat.S_ISREG(os.stat(where).st_mode))
-        self.beside = self.regular and (os.path.exists(where) if beside is None else beside)
-        self.size = 0
-        self._file: BinaryIO
-        if not self.regular:
-            self._file = sys.stdout.buffer if where == "-" else open(where, "wb")  # noqa: SIM115  closed by finish
-            self.size = keep or 0
-            return
-        if self.beside and keep == _size(self.path) and _size(self.place) is None:
-            self.beside = False  # it was killed just after it had moved them
-        name = self.place
-        if keep is None:
-            self._file = open(name, "wb")  # noqa: SIM115  as above
-            return
-        if (_size(name) or -1) < keep:
-            raise DataError(
-                f"{name}: shorter than when the checkpoint was written, or gone; "
-                "put it back, or remove the checkpoint to start anew"
-            )
-        self._file = open(name, "r+b")  # noqa: SIM115  as above
-        self._file.truncate(keep)
-        self._file.seek(keep)
-        self.size = keep
-
-    @property
-    def place(self) -> str:
-        """Where the bytes are now."""
-        return f"{self.path}.part" if self.beside else self.path
-
-    def write(self, said: Said) -> None:
-        columns = table(said)
-        if self.json:
-            names, rows = list(columns), zip(*(_plain(values) for values in columns.values()), strict=True)
-            text = "".join(json.dumps(dict(zip(names, row, strict=True))) + "\n" for row in rows)
-            self._put(text.encode())
-            return
-        sink = pa.BufferOutputStream()
-        mark = "\t" if self.tab else ","
-        if not self.size:
-            sink.write((mark.join(columns) + "\n").encode())
-        options = pa.csv.WriteOptions(include_header=False, delimiter=mark, quoting_style="needed")
-        pa.csv.write_csv(pa.table(columns), sink, options)
-        self._put(sink.getvalue().to_pybytes())
-
-    def _put(self, data: bytes) -> None:
-        self._file.write(data)
-        self._file.flush()
-        self.size += len(data)
-
-    def settle(self) -> None:
-        """Make sure that the disk has it."""
-        if self._file.closed:
-            return
-        self._file.flush()
-        if self.regular:
-            os.fsync(self._file.fileno())
-
-    def finish(self) -> None:
-        """All is written: take the place of an earlier file."""
-        self.settle()
-        self.close()
-        if self.beside:
-            os.replace(self.place, self.path)
-            self.beside = False
-
-    def close(self) -> None:
-        if self.path != "-" and not self._file.closed:
-            self._file.close()
+    y_pred: Any  # (n,)
+    lower: Vector | None = None  # (n,) ends of the interval, where the learner has one
+    upper: Vector | None = None
+    labels: tuple[str, ...] = ()
+    probabilities: Matrix | None = None  # (n, labels)
 
 
-def _size(path: str) -> int | None:
-    return os.path.getsize(path) if os.path.exists(path) else None
+class Predictions(NamedTuple):
+    """Predictions for rows of a table, and the targets as far as they are known."""
+
+    rows: Index  # (n,)
+    keys: list[str] | None
+    y_pred: Any  # (n,) numbers, or labels
+    lower: Vector | None  # (n,) ends of the interval, where the learner has one
+    upper: Vector | None
+    probability: Vector | None  # (n,) of the predicted label
+    y_true: Any  # (n,) NaN or None where it is not known
+    true_probability: Vector | None  # (n,) predicted for the true label
+    probabilities: list[dict[str, float]] | None = None  # of every label, where rows have keys
 
 
-def table(said: Said) -> dict[str, Any]:
-    """What a prediction file holds, column by column."""
-    columns: dict[str, Any] = {"row": said.rows}
-    if said.keys is not None:
-        columns["key"] = said.keys
-    labels = said.mean.dtype == object
-    columns["prediction"] = pa.array(said.mean.tolist(), pa.string()) if labels else said.mean
-    if said.lower is not None:
-        columns |= {"lower": said.lower, "upper": said.upper}
-    if said.chance is not None:
-        columns["chance"] = said.chance
-    columns["target"] = pa.array(said.truth.tolist(), pa.string()) if labels else pa.array(said.truth, from_pandas=True)
-    return columns
+class LateTargets(NamedTuple):
+    """Targets that came after their row: what had been predicted, and what was true."""
+
+    y_pred: list[Any]
+    y_true: list[Any]
+    true_probability: list[float]
+    covered: list[bool]  # by the interval
+
+    @classmethod
+    def none(cls) -> "LateTargets":
+        return cls([], [], [], [])
 
 
-def _plain(values: Any) -> list[Any]:
-    out = values.to_pylist() if isinstance(values, pa.Array) else list(np.asarray(values).tolist())
-    return [None if isinstance(v, float) and v != v else v for v in out]
+def label_outputs(probabilities: Matrix, labels: tuple[str, ...]) -> Outputs:
+    """The most probable label of each row; None where none has any probability.
+
+    >>> label_outputs(np.array([[0.2, 0.8], [0.0, 0.0]]), ("no", "yes")).y_pred.tolist()
+    ['yes', None]
+    """
+    n, known = probabilities.shape
+    if not known:
+        return Outputs(np.full(n, None, dtype=object), probabilities=probabilities)
+    best = probabilities.argmax(axis=1)
+    certain = probabilities[np.arange(n), best] > 0
+    y_pred = np.array([*labels, None], dtype=object)[np.where(certain, best, len(labels))]
+    return Outputs(y_pred, labels=labels, probabilities=probabilities)
+
+
+def with_targets(out: Outputs, rows: Index, y_true: Any, keys: list[str] | None) -> Predictions:
+    """Outputs of a learner beside the targets of their rows."""
+    if out.probabilities is None:
+        return Predictions(rows, keys, out.y_pred, out.lower, out.upper, None, y_true, None)
+    if not out.labels:
+        zero = np.zeros(len(rows))
+        return Predictions(rows, keys, out.y_pred, None, None, zero, y_true, zero)
+    at = np.arange(len(rows))
+    place = {label: k for k, label in enumerate(out.labels)}
+    of_true = np.array([place.get(label, -1) for label in y_true])
+    true_probability = np.where(of_true >= 0, out.probabilities[at, of_true], 0.0)
+    probability = out.probabilities.max(axis=1)
+    every = None if keys is None else [dict(zip(out.labels, p, strict=True)) for p in out.probabilities.tolist()]
+    return Predictions(rows, keys, out.y_pred, None, None, probability, y_true, true_probability, every)
+
+
+def concatenated(parts: list[Predictions], keyed: bool) -> Predictions:
+    """The parts as one; NaN where only some of them have a value."""
+    if not parts:
+        empty = np.empty(0, dtype=np.int64)
+        return Predictions(empty, [] if keyed else None, np.empty(0), None, None, None, np.empty(0), None)
+    if len(parts) == 1:
+        return parts[0]
+
+    def joined(name: str) -> Any:
+        values = [getattr(part, name) for part in parts]
+        if all(value is None for value in values):
+            return None
+        filled = [np.full(len(part.rows), np.nan) if value is None else value
+                  for value, part in zip(values, parts, strict=True)]  # fmt: skip
+        return np.concatenate(filled)
+
+    keys = None if parts[0].keys is None else [key for part in parts for key in part.keys or []]
+    return Predictions(joined("rows"), keys, *(joined(name) for name in Predictions._fields[2:-1]))

@@ -1,4 +1,4 @@
-"""Bytes from a file or standard input: how far it was read, whether it changed, unpacked and as UTF-8."""
+"""Bytes of a file or standard input: decompressed, as UTF-8, and checked for changes while they are read."""
 
 import hashlib
 import io
@@ -11,7 +11,7 @@ from typing import Any, BinaryIO
 import pyarrow as pa
 
 READ = 1 << 20
-EDGE = 1 << 20  # of a binary file: so much of either end tells it from others
+EDGE = 1 << 20  # bytes at either end of a binary file that identify it
 _COMPRESSED = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd", b"BZh": "bz2", b"\x04\x22\x4d\x18": "lz4"}
 
 
@@ -20,10 +20,10 @@ class DataError(ValueError):
 
 
 class Stop:
-    """Ctrl-C or SIGTERM: stop after the piece at hand; a second one, or one while waiting for a pipe, stops at once."""
+    """Ctrl-C or SIGTERM: stop after the current piece; a second one, or one while waiting for a pipe, stops at once."""
 
     def __init__(self) -> None:
-        self.asked = self.waiting = False
+        self.requested = self.waiting = False
 
     def __enter__(self) -> "Stop":
         pa.enable_signal_handlers(False)  # pyarrow would catch them while it parses, and break off in the middle
@@ -36,15 +36,15 @@ class Stop:
             signal.signal(number, handler)
 
     def _handle(self, number: int, frame: object) -> None:
-        again, self.asked = self.asked, True
+        again, self.requested = self.requested, True
         if again or self.waiting:
             raise KeyboardInterrupt
 
     def read(self, descriptor: int, n: int) -> bytes:
-        """What is there, waiting if there is nothing; nothing once a stop was asked for."""
+        """The bytes available, waiting if there are none; nothing once a stop was requested."""
         try:
             self.waiting = True
-            return b"" if self.asked else os.read(descriptor, n)
+            return b"" if self.requested else os.read(descriptor, n)
         except KeyboardInterrupt:
             return b""
         finally:
@@ -52,7 +52,7 @@ class Stop:
 
 
 class Raw(io.RawIOBase):
-    """A file or standard input that knows how far it has been read and whether it changed underneath."""
+    """A file or standard input that knows how far it has been read and whether it was changed meanwhile."""
 
     def __init__(self, path: str, stop: Stop) -> None:
         self._stop = stop
@@ -61,7 +61,7 @@ class Raw(io.RawIOBase):
         if path == "-" and sys.stdin is None:
             raise DataError("standard input is closed; pipe data into it, or name a file")
         self._file: BinaryIO = sys.stdin.buffer if path == "-" else open(path, "rb")  # noqa: SIM115  closed in close
-        self.whole = False  # whether a read waits until it has all it was asked for
+        self.whole = False  # whether a read waits until it has all bytes requested
         self._ahead = b""
         self.at = 0
         self._seekable = path != "-" and self._file.seekable()
@@ -79,10 +79,10 @@ class Raw(io.RawIOBase):
         return self._ahead[:n]
 
     def _read(self, n: int) -> bytes:
-        n = min(n, 64 * READ)  # a damaged file may ask for more than there can be
+        n = min(n, 64 * READ)  # a damaged file may lead to a request for more than there can be
         if self._seekable:
             return self._file.read(n)
-        return self._stop.read(self._file.fileno(), n)  # what is there now; a pipe must not wait for a full buffer
+        return self._stop.read(self._file.fileno(), n)  # the bytes available; a pipe must not wait for a full buffer
 
     def read(self, n: int = -1) -> bytes:
         if n < 0:
@@ -105,7 +105,7 @@ class Raw(io.RawIOBase):
         return self.at
 
     def fingerprint(self) -> bytes:
-        """Size and both ends; in Parquet and Arrow the end holds a summary of the rest."""
+        """A hash of the size and both ends; the end of Parquet and Arrow files holds a summary of the rest."""
         here = self.at
         size = self.seek(0, 2)
         digest = hashlib.sha256(str(size).encode())
@@ -135,7 +135,7 @@ class Raw(io.RawIOBase):
 
 
 class Decompressed:
-    """What is inside of a gzip, zstd, bz2 or lz4 stream."""
+    """The content of a gzip, zstd, bz2 or lz4 stream."""
 
     def __init__(self, raw: Raw, compression: str, name: str) -> None:
         import gzip
@@ -144,7 +144,7 @@ class Decompressed:
         self._inner: Any = (
             gzip.GzipFile(fileobj=raw) if compression == "gzip" else pa.CompressedInputStream(raw, compression)
         )
-        # of a pipe, what is there; of a file, all that was asked for
+        # of a pipe, the bytes available; of a file, all that were requested
         live = compression == "gzip" and not raw.seekable()
         self._read_inner: Callable[[int], bytes] = self._inner.read1 if live else self._inner.read
         self._ahead = b""

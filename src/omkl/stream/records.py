@@ -1,4 +1,4 @@
-"""Whole records off the front of a stream of text, cut the same however the bytes came."""
+"""Cuts a stream of text into whole records, the same way however the bytes arrive."""
 
 import re
 from typing import Any
@@ -9,14 +9,14 @@ from omkl.arrays import Index
 from omkl.stream.parsers import Reading
 from omkl.stream.raw import READ, DataError
 
-LARGEST_PIECE = 8 << 20  # bytes; a piece ends here even if it has fewer rows than asked for
-LONGEST_RECORD = 16 << 20
+MAX_PIECE = 8 << 20  # bytes; a piece ends here even if it has fewer rows than asked for
+MAX_RECORD = 16 << 20
 
 
 class Cutter:
-    """Whole records off the front of a stream of bytes; blank lines are no records.
+    """Takes whole records off the front of a stream of bytes; blank lines are not records.
 
-    A quote counts where a field begins; up to its partner everything is content, ends of lines too.
+    A quote at the beginning of a field opens it; up to the closing quote everything is content, line ends too.
     """
 
     def __init__(self, stream: Any, name: str, reading: Reading, *, quoted: bool, header: bool) -> None:
@@ -26,13 +26,13 @@ class Cutter:
         self._ends = self._begins
         self._at = 0  # of those, the first that was not handed out
         self._cut = 0  # the buffer is cut up to here
-        self._awaited: bytes | None = None  # without it there is no end in what follows
+        self._awaited: bytes | None = None  # bytes without which no record can end
         self._over = False
         self._count = -1 if header else 0  # rows handed out
         self.delimiter = b","
 
-    def look(self) -> bytes | None:
-        """The first record, which stays."""
+    def peek(self) -> bytes | None:
+        """The first record, which is not taken."""
         while not len(self._ends) and not self._over:
             self._read()
         return self._buffer[self._begins[0] : self._ends[0]] if len(self._ends) else None
@@ -40,14 +40,14 @@ class Cutter:
     def next(self, records: int) -> tuple[int, bytes] | None:
         """At most so many records and their bytes; None at the end."""
         while len(self._ends) - self._at < records and not self._over:
-            if self._at < len(self._ends) and self._ends[-1] - self._begins[self._at] >= LARGEST_PIECE:
+            if self._at < len(self._ends) and self._ends[-1] - self._begins[self._at] >= MAX_PIECE:
                 break
             self._read()
         ends = self._ends[self._at : self._at + records]
         if not len(ends):
             return None
         begin = self._begins[self._at]
-        ends = ends[: max(int(np.searchsorted(ends, begin + LARGEST_PIECE, side="right")), 1)]
+        ends = ends[: max(int(np.searchsorted(ends, begin + MAX_PIECE, side="right")), 1)]
         begins = self._begins[self._at : self._at + len(ends)]
         self._at += len(ends)
         self._count += len(ends)
@@ -55,8 +55,8 @@ class Cutter:
             return len(ends), self._buffer[begin : ends[-1]]
         return len(ends), b"".join(self._buffer[b:e] for b, e in zip(begins, ends, strict=True))
 
-    def again(self) -> None:
-        """Cut anew what was not handed out, as the delimiter is known now."""
+    def recut(self) -> None:
+        """Cut again what was not handed out, once the delimiter is known."""
         if b'"' in self._buffer:
             self._cut = int(self._ends[self._at - 1]) if self._at else 0
             self._begins, self._ends = self._begins[: self._at], self._ends[: self._at]
@@ -71,11 +71,11 @@ class Cutter:
         begun = len(self._buffer) - self._cut
         if not more:
             self._over = True
-            if not begun or self._reading.stop.asked:  # the pipe has not ended, and half a record is none
+            if not begun or self._reading.stop.requested:  # the pipe has not ended, and half a record is not a record
                 return
             if not self._buffer.endswith(b"\n"):
-                self._buffer += b"\n"  # the last line may do without
-        elif self._awaited is not None and self._awaited not in more and begun <= LONGEST_RECORD:
+                self._buffer += b"\n"  # the last line may lack it
+        elif self._awaited is not None and self._awaited not in more and begun <= MAX_RECORD:
             return
         self._scan()
 
@@ -85,7 +85,7 @@ class Cutter:
             ends, opened = self._find()
             begins = np.concatenate(([self._cut], ends))
             lengths = np.diff(np.concatenate((begins, [len(self._buffer)])))
-            long = int(np.argmax(lengths > LONGEST_RECORD)) if lengths.max() > LONGEST_RECORD else None
+            long = int(np.argmax(lengths > MAX_RECORD)) if lengths.max() > MAX_RECORD else None
             if long is None and (opened is None or not self._over):
                 break
             k = len(ends) if long is None else long
@@ -93,8 +93,8 @@ class Cutter:
             where = f"row {row} of {self._name}" if row > 0 else f"the header of {self._name}"
             quote = opened if long is None else self._longest_quoted(int(begins[k]))
             if quote is None:
-                raise DataError(f"{where}: longer than {LONGEST_RECORD >> 20} MiB; is this a table, one row per line?")
-            self._reading.tell("quote", f"{where}: a quote is opened and not closed; it is left out")
+                raise DataError(f"{where}: longer than {MAX_RECORD >> 20} MiB; is this a table, one row per line?")
+            self._reading.notify("quote", f"{where}: a quote is opened and not closed; it is ignored")
             self._buffer = self._buffer[:quote] + b" " + self._buffer[quote + 1 :]
         self._awaited = b"\n" if opened is None else b'"'
         self._cut = int(ends[-1]) if len(ends) else self._cut
@@ -111,7 +111,7 @@ class Cutter:
         quotes: Index = np.flatnonzero(marks == 34) if self._quoted else lines[:0]
         if not len(quotes):
             return self._cut + lines + 1, None
-        # quotes open and close by turns, unless one stands where it can do neither
+        # quotes open and close in turn, unless one stands where it can do neither
         before, after = marks[quotes[0::2] - 1], marks[np.minimum(quotes[1::2] + 1, len(marks) - 1)]
         opens = (before == 10) | (before == 34) | (before == self.delimiter[0]) | (quotes[0::2] == 0)
         closes = (after == 10) | (after == 13) | (after == 34) | (after == self.delimiter[0])
@@ -119,7 +119,7 @@ class Cutter:
             outside = np.searchsorted(quotes, lines) % 2 == 0
             last = len(quotes) - 1
             while last > 0 and quotes[last - 1] == quotes[last] - 1:
-                last -= 2  # a pair inside of a field stands for one quote
+                last -= 2  # a pair inside a field stands for one quote
             return self._cut + lines[outside] + 1, int(self._cut + quotes[last]) if len(quotes) % 2 else None
         found, opened = [], None
         for m in self._fields().finditer(self._buffer, self._cut):
@@ -135,7 +135,7 @@ class Cutter:
         )
 
     def _longest_quoted(self, begin: int) -> int | None:
-        """Where, in a record that is too long, the field begins that made it so."""
-        some = self._fields().finditer(self._buffer, begin, begin + LONGEST_RECORD)
+        """Where the longest quoted field of a record that is too long begins."""
+        some = self._fields().finditer(self._buffer, begin, begin + MAX_RECORD)
         found = [m for m in some if b"\n" in m.group()[1:]]
         return max(found, key=lambda m: m.end() - m.start()).start() if found else None

@@ -1,4 +1,4 @@
-"""Where rows come from: files or standard input, in pieces, each the same whenever it is read.
+"""Rows of files or standard input, in pieces that are the same whenever they are read.
 
 Text (CSV, TSV, JSON lines) is cut into pieces of whole records and each piece is parsed by
 pyarrow; where the cuts fall depends on the content alone, not on how a pipe happened to deliver
@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet
 
-from omkl.stream.parsers import Batch, CsvParser, Format, JsonParser, Piece, Reading, no_twins
+from omkl.stream.parsers import Batch, CsvParser, Format, JsonParser, Piece, Reading, check_unique
 from omkl.stream.raw import DataError, Decompressed, Raw, compression_of, decoded, first_line
 from omkl.stream.records import Cutter
 
@@ -25,7 +25,7 @@ _ENDINGS: dict[str, Format] = {
     ".csv": "csv", ".txt": "csv", ".data": "csv", ".tsv": "tsv", ".tab": "tsv", ".jsonl": "jsonl", ".ndjson": "jsonl",
     ".json": "jsonl", ".parquet": "parquet", ".pq": "parquet", ".arrow": "arrow", ".feather": "arrow", ".ipc": "arrow",
 }  # fmt: skip
-_OTHERS = {  # what people hand over by mistake, by its first bytes
+_OTHERS = {  # files given by mistake, by their first bytes
     b"PK\x03\x04": "a ZIP archive or an Excel workbook; unpack it, or save it as CSV",
     b"\xd0\xcf\x11\xe0": "an Excel workbook; save it as CSV",
     b"\x89PNG": "a picture", b"\xff\xd8\xff": "a picture", b"GIF8": "a picture", b"%PDF": "a PDF",
@@ -45,7 +45,7 @@ class Source:
 
     def __init__(self, paths: Iterable[str], reading: Reading, piece_rows: int) -> None:
         self.paths, self.reading, self.piece_rows = list(paths), reading, piece_rows
-        for path in self.paths:  # the last as well, before the first is learned
+        for path in self.paths:  # the last one too, before anything is learned
             if path == "-":
                 if self.paths.count("-") > 1:
                     raise DataError("standard input (-) is named twice, and can be read once")
@@ -82,7 +82,7 @@ class Source:
             yield batch
 
     def skip(self, records: int, digest: str) -> None:
-        """Pass over what an earlier run has learned, and make sure that it is the same data."""
+        """Skip what an earlier run has learned, and make sure that it is the same data."""
         self._skipped = True
         while self.records < records:
             self._limit = min(self.piece_rows, records - self.records)
@@ -92,7 +92,7 @@ class Source:
         if self.records < records or self.digest.hexdigest() != digest:
             raise DataError(
                 f"{self._named()}: not the data that the checkpoint was written for (the first {records} records "
-                "differ); give the same data, or remove the checkpoint to start anew"
+                "differ); give the same data, or remove the checkpoint to start from the beginning"
             )
 
     def check_unchanged(self) -> None:
@@ -114,11 +114,11 @@ class Source:
                 except (EOFError, OSError, pa.ArrowException) as error:
                     if isinstance(error, OSError) and error.errno is not None:
                         raise
-                    if self.reading.stop.asked:  # it is not damaged: it was not read to its end
+                    if self.reading.stop.requested:  # not damaged, but not read to its end
                         return
                     raise DataError(f"{name}: damaged or cut off ({first_line(error)})") from None
                 raw.check()
-        if self.reading.needed and not self._skipped and not self.reading.stop.asked:
+        if self.reading.needed and not self._skipped and not self.reading.stop.requested:
             self._json.check(self._named())
 
     def _cut_one(self, name: str, raw: "Raw") -> Iterator[Piece]:
@@ -132,7 +132,7 @@ class Source:
             if compression_of(start) is not None:
                 raise DataError(f"{name}: compressed twice; unpack it once")
         if not start:
-            self._nothing_in(name)
+            self._check_empty(name)
             return
         for magic, what in _OTHERS.items():
             if start.startswith(magic):
@@ -143,22 +143,22 @@ class Source:
         else:
             yield from self._cut_text(name, decoded(stream, start, self.reading.encoding, name), kind)
 
-    def _nothing_in(self, name: str) -> None:
-        """An empty file is a mistake, unless it is one of many."""
-        if self.reading.stop.asked:
+    def _check_empty(self, name: str) -> None:
+        """An empty file is a mistake, unless it is one of several."""
+        if self.reading.stop.requested:
             return
         if len(self.paths) == 1:
             raise DataError(f"{name}: empty; wanted a header line and rows")
-        self.reading.tell(f"empty {name}", f"{name}: empty; passed over")
+        self.reading.notify(f"empty {name}", f"{name}: empty; skipped")
 
     # Text
 
     def _cut_text(self, name: str, stream: Any, kind: Format) -> Iterator[Piece]:
         header = self.reading.header and kind != "jsonl"
         cutter = Cutter(stream, name, self.reading, quoted=kind != "jsonl", header=header)
-        head = cutter.look()
+        head = cutter.peek()
         if head is None:
-            self._nothing_in(name)
+            self._check_empty(name)
             return
         if kind == "jsonl":
             parse: Callable[..., Batch] = self._json.parse
@@ -168,7 +168,7 @@ class Source:
             if header:
                 cutter.next(1)
                 self.digest.update(head)
-            cutter.again()
+            cutter.recut()
         rows = 0
         while (piece := cutter.next(self._limit)) is not None:
             records, content = piece
@@ -181,7 +181,7 @@ class Source:
 
     def _cut_binary(self, name: str, raw: "Raw", kind: Format, compressed: bool) -> Iterator[Piece]:
         if compressed:
-            raise DataError(f"{name}: {kind} inside of another compression; unpack it first")
+            raise DataError(f"{name}: {kind} inside another compression; unpack it first")
         raw.whole = True
         if raw.seekable():
             self.digest.update(raw.fingerprint())
@@ -194,12 +194,12 @@ class Source:
             batches = (reader.get_batch(k) for k in range(reader.num_record_batches))
         else:
             if raw.peek(6) == b"ARROW1":
-                raw.read(8)  # behind its mark a file is a stream
+                raw.read(8)  # after its magic bytes an Arrow file is an Arrow stream
             batches = pa.ipc.open_stream(raw)
         rows = 0
         for batch in batches:
             if kind == "arrow":
-                batch.validate(full=True)  # what a damaged file says about itself would be believed
+                batch.validate(full=True)  # otherwise the offsets in a damaged file would be trusted
             start = 0
             while start < len(batch):
                 part = batch.slice(start, self._limit)
@@ -210,7 +210,7 @@ class Source:
 
     def _parse_binary(self, piece: Piece) -> Batch:
         names = piece.content.schema.names
-        no_twins(piece.name, names)
+        check_unique(piece.name, names)
         columns = {name: piece.content.column(k) for k, name in enumerate(names) if self.reading.wanted(name)}
         return Batch(piece.before + np.arange(1, len(piece.content) + 1), columns)
 

@@ -1,0 +1,88 @@
+"""The options that the commands for a user's own data share."""
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from omkl.cli.base import split_names
+
+if TYPE_CHECKING:
+    from omkl.stream.options import Options
+
+LEARNERS = ("graph-mkl", "sfg-mkl", "sfg-mkl-r", "raker", "omkl-gf", "omkr", "rfomkr")
+TASKS = ("auto", "regression", "classification")
+
+Data = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="DATA...", help="CSV, TSV, JSON lines, Parquet or Arrow, plain, gzip or zstd; - for standard input."
+    ),
+]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress, no notices, no summary.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print the summary as one line of JSON.")]
+Predictions = Annotated[
+    str | None,
+    typer.Option(metavar="OUT", help="Write predictions here: .csv, .tsv, .jsonl, or - for standard output."),
+]
+Names = Annotated[list[str] | None, typer.Option(metavar="A,B,...", help="Columns to learn from; default: all.")]
+Drop = Annotated[list[str] | None, typer.Option(metavar="A,B,...", help="Columns to leave out.")]
+Categorical = Annotated[
+    list[str] | None, typer.Option(metavar="A,B,...", help="Columns of numeric codes, such as post codes.")
+]
+DateFormat = Annotated[
+    str | None, typer.Option(metavar="FORMAT", help="Format of dates unlike 2024-05-01 12:00: '%d/%m/%Y'.")
+]
+Format = Annotated[
+    str | None,
+    typer.Option(metavar="NAME", help="csv, tsv, jsonl, parquet or arrow; default: by content and file name."),
+]
+Delimiter = Annotated[
+    str | None, typer.Option(metavar="CHAR", help="Delimiter of CSV; default: , ; tab or | by the header.")
+]
+Encoding = Annotated[
+    str | None, typer.Option(metavar="NAME", help="Encoding of text, such as latin-1; default: utf-8.")
+]
+NoHeader = Annotated[bool, typer.Option("--no-header", help="The first line is data; columns are called 1, 2, 3, ...")]
+Every = Annotated[
+    int, typer.Option(min=1, metavar="N", help="Rows between checkpoints; rows are processed in pieces of at most N.")
+]
+Checkpoint = Annotated[
+    str | None, typer.Option(metavar="FILE", help="Save checkpoints here; if killed, the same command resumes.")
+]
+Model = Annotated[str | None, typer.Option(metavar="FILE", help="Write the model here.")]
+Report = Annotated[str | None, typer.Option(metavar="HTML", help="Write a report here: one page, no network needed.")]
+Task = Annotated[str, typer.Option(metavar="NAME", help="auto, regression or classification.")]
+Learner = Annotated[str, typer.Option(metavar="NAME", help=f"{', '.join(LEARNERS[:-1])} or {LEARNERS[-1]}.")]
+Target = Annotated[str, typer.Option("--target", "-t", metavar="COLUMN", help="The column to predict.")]
+Key = Annotated[
+    str | None, typer.Option(metavar="COLUMN", help="Delayed labels: a target that comes later finds its row by this.")
+]
+Pending = Annotated[int, typer.Option(min=1, metavar="N", help="Rows that may wait for their target.")]
+By = Annotated[
+    str | None, typer.Option(metavar="COLUMN", help="One model for each value of this column: sensors, users, meters.")
+]
+Seed = Annotated[int, typer.Option(min=0, metavar="N", help="Seed of random features and draws.")]
+
+
+def one_of(name: str, value: str, known: tuple[str, ...]) -> str:
+    """`value`, which must be among those known."""
+    if value not in known:
+        raise ValueError(f"{name} must be one of {', '.join(known)}, got {value!r}")
+    return value
+
+
+def checked_options(data: list[str], **given: Any) -> "Options":
+    """The options of a pass over data, checked."""
+    from omkl.stream.options import Options
+    from omkl.stream.parsers import FORMATS
+
+    if given.get("format") is not None:
+        one_of("--format", given["format"], FORMATS)
+    if "task" in given:
+        task = one_of("--task", given["task"], TASKS)
+        given["task"] = None if task == "auto" else task
+    if "learner" in given:
+        one_of("--learner", given["learner"], LEARNERS)
+    for name in ("features", "drop", "categorical"):
+        given[name] = tuple(split_names(given.get(name)))
+    return Options(data=tuple(data), **given)

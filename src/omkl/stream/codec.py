@@ -1,0 +1,69 @@
+"""Models of `omkl run` as model files: the JSON body and the arrays."""
+
+from typing import Any
+
+from omkl import persist
+from omkl.persist import Arrays, Codec, demand
+from omkl.stream.columns import Encoder
+from omkl.stream.learner import new_learner
+from omkl.stream.model import StreamModel
+from omkl.stream.notices import Notices
+from omkl.stream.prepare import Preparer
+from omkl.stream.targets import Target
+from omkl.stream.waiting import WaitingRow
+
+NOT_STARTED: dict[str, Any] = {"core": None, "names": [], "fleet": None}
+
+
+def encode(model: StreamModel, arrays: Arrays) -> Any:
+    """The JSON body of a model; its arrays are added to `arrays`."""
+    preparer, target = model.preparer, model.preparer.target
+    waiting = []
+    for k, (key, row) in enumerate(preparer.waiting.rows.items()):
+        arrays[f"waiting.{k}.rows"] = row.x
+        waiting.append([key, persist.plain(row.y_pred), row.interval, row.probabilities])
+    learner = NOT_STARTED if model.learner is None else model.learner.encode(arrays)
+    return {
+        "target": target.name, "task": target.task, "learner": model.algorithm, "seed": model.seed,
+        "key": preparer.key, "pending": preparer.waiting.capacity, "comma": target.comma, "learned": model.learned,
+        "waiting": waiting, "encoder": preparer.encoder.body(), "core": learner["core"], "by": preparer.by,
+        "features": list(preparer.features), "drop": list(preparer.drop), "names": learner["names"],
+        "fleet": learner["fleet"],
+    }  # fmt: skip
+
+
+def decode(body: Any, arrays: Arrays) -> StreamModel:
+    """The model that `encode` was given."""
+    notices = Notices()
+    task = body["task"]
+    demand(task in (None, "regression", "classification"), f"there is no task {task!r}")
+    target = Target(body["target"], task, notices)
+    target.comma = body["comma"]
+    preparer = Preparer(
+        target, notices, key=body["key"], pending=body["pending"], by=body["by"], features=tuple(body["features"]),
+        drop=tuple(body["drop"]),
+    )  # fmt: skip
+    preparer.encoder = Encoder.from_body(body["encoder"], notices)
+    model = StreamModel(preparer, body["learner"], body["seed"])
+    model.learned = int(body["learned"])
+    names: tuple[str, ...] = ()
+    if task is not None and (body["core"] is not None or body["fleet"] is not None):
+        model.learner = new_learner(model.algorithm, task, model.seed, preparer.by is not None, notices)
+        model.learner.decode(body, arrays)
+        target.labels = set(model.learner.labels)
+        names = model.learner.names
+    demand(set(names) <= set(preparer.encoder.features), "the columns and the learner's features differ")
+    for k, (key, y_pred, interval, probabilities) in enumerate(body["waiting"]):
+        x = arrays[f"waiting.{k}.rows"]
+        demand(x.ndim == 1 and len(x) <= len(names), "a waiting row does not fit the features")
+        ends = None if interval is None else (interval[0], interval[1])
+        preparer.waiting.rows[str(key)] = WaitingRow(x, y_pred, ends, probabilities)
+    return model
+
+
+def _encode(model: StreamModel, compact: bool) -> tuple[Any, Arrays]:
+    arrays: Arrays = {}
+    return encode(model, arrays), arrays
+
+
+persist.register("stream", Codec((StreamModel,), _encode, decode))

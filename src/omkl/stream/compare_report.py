@@ -1,0 +1,80 @@
+"""The HTML report of a comparison of learners."""
+
+import os
+from typing import Any
+
+import numpy as np
+
+from omkl.persist import write_atomically
+from omkl.report.charts import COLOURS, chart, choice, digits, log_axis
+from omkl.report.render import render
+from omkl.stream.compare import Comparison
+from omkl.stream.compare_display import cells, error_names
+from omkl.stream.error_charts import BASELINE, MODEL, RANGES, Segments, line
+from omkl.stream.run_report import sources
+
+
+def write(comparison: Comparison, path: str | os.PathLike[str]) -> None:
+    """Write the report of a comparison."""
+    write_atomically(path, page(comparison).encode())
+
+
+def page(comparison: Comparison) -> str:
+    """The report as one HTML file that opens without a network."""
+    s = comparison.summary()
+    numbers = s["task"] == "regression"
+    head = ["name", "kind", *error_names(numbers), "relative", "µs/row", "diverged"]
+    rows = [[entry["name"], entry["kind"], *cells(entry, numbers), entry["diverged"] or ""] for entry in s["ranking"]]
+    figures = {"errors": errors(comparison, s), "costs": costs(s)} if s["scored"] else {}
+    figures = {name: choices for name, choices in figures.items() if choices}
+    return render(
+        "omkl/stream", "compare.html.j2", figures, s=s, head=head, rows=rows, data=sources(comparison.options.data),
+        notices=tuple(comparison.notices.shown.values()), figures=list(figures),
+    )  # fmt: skip
+
+
+def errors(comparison: Comparison, s: dict[str, Any]) -> list[dict[str, Any]]:
+    """The error of every learner and baseline over time, in the order of the ranking."""
+    numbers = s["task"] == "regression"
+    axis, _ = error_names(numbers)
+    shown = ".4g" if numbers else ".1%"
+    histories = {entrant.name: entrant.history for entrant in comparison.entrants}
+    out = []
+    for so_far, title in reversed(RANGES):
+        data = []
+        for entry in s["ranking"]:
+            segments = Segments(histories[entry["name"]])
+            if not len(segments.ends):
+                continue
+            loss = segments.mean("loss", so_far=so_far)
+            dash = "solid" if entry["kind"] == "learner" else "dash" if entry["name"].startswith("last") else "dot"
+            data.append(
+                line(segments.ends.tolist(), digits(np.sqrt(loss) if numbers else loss, 5), entry["name"],
+                     COLOURS.get(entry["name"], BASELINE), f"up to row %{{x}}<br>{axis} %{{y:{shown}}}",
+                     line={"dash": dash})
+            )  # fmt: skip
+        style = {"type": "log"} if numbers else {"tickformat": ".0%", "rangemode": "tozero"}
+        about = f"{axis} of every learner and baseline over {title}"
+        out.append(choice(title, chart(data, "row", axis, about, yaxis={"title": {"text": axis}, **style})))
+    return out
+
+
+def costs(s: dict[str, Any]) -> list[dict[str, Any]]:
+    """Error against time per row."""
+    numbers = s["task"] == "regression"
+    axis, _ = error_names(numbers)
+    key, shown = ("rmse", ".4g") if numbers else ("error_rate", ".1%")
+    entries = [entry for entry in s["ranking"] if entry["kind"] == "learner" and key in entry]
+    if not entries:
+        return []
+    names = [entry["name"] for entry in entries]
+    dots = {
+        "type": "scatter", "mode": "markers+text", "x": digits(entry["microseconds_per_row"] for entry in entries),
+        "y": digits((entry[key] for entry in entries), 5), "text": names, "textposition": "top center",
+        "cliponaxis": False, "marker": {"size": 12, "color": [COLOURS.get(name, MODEL) for name in names]},
+        "hovertemplate": f"%{{text}}<br>%{{x}} µs per row<br>{axis} %{{y:{shown}}}<extra></extra>",
+    }  # fmt: skip
+    style = {} if numbers else {"tickformat": ".0%"}
+    about = f"{axis} of every learner against its time per row"
+    return [choice("all", chart([dots], "", axis, about, xaxis=log_axis("µs per row"),
+                                yaxis={"title": {"text": axis}, **style}, showlegend=False))]  # fmt: skip

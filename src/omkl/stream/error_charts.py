@@ -1,0 +1,92 @@
+"""Charts of an error over time, for the reports of runs and of comparisons."""
+
+from collections.abc import Callable
+from html import escape
+from typing import Any
+
+import numpy as np
+
+from omkl.arrays import Index, Matrix, Vector
+from omkl.report.charts import chart, choice, digits
+from omkl.stream.history import History
+
+MODEL, BASELINE, CHANGE = "#0072b2", "#8a8f98", "#cc79a7"
+MIN_ROWS, MAX_SEGMENTS = 20, 120  # rows in a segment that is drawn, and segments
+RANGES = ((False, "each segment of rows"), (True, "all rows so far"))
+
+
+class Segments:
+    """The bins of a history, joined until each holds enough rows to be drawn."""
+
+    def __init__(self, history: History) -> None:
+        group = max(-(-MIN_ROWS // history.width), -(-len(history.bins) // MAX_SEGMENTS))
+        starts = np.arange(0, len(history.bins), group)
+        if len(starts) > 1 and history.bins[starts[-1] :, 0].sum() < MIN_ROWS * 0.5:
+            starts = starts[:-1]  # too few rows at the end go to the segment before them
+        last = np.append(starts[1:], len(history.bins))[: len(starts)] - 1
+        empty = np.zeros((0, len(History.COLUMNS)))
+        self.ends: Index = history.ends[last]
+        self.sums: Matrix = np.add.reduceat(history.bins, starts, axis=0) if len(starts) else empty
+        self.cumulative: Matrix = np.cumsum(self.sums, axis=0)
+
+    def mean(self, column: str, per: str = "rows", so_far: bool = False) -> Vector:
+        """The mean of a column over each segment, or over all rows up to its end."""
+        table = self.cumulative if so_far else self.sums
+        total, count = (table[:, History.COLUMNS.index(name)] for name in (column, per))
+        mean: Vector = np.divide(total, count, out=np.full(len(total), np.nan), where=count > 0)
+        return mean
+
+
+Curve = Callable[[Segments, bool], Vector]  # (segments, so_far) -> a value for each segment
+
+
+def line(x: Any, y: Any, name: str, colour: str, hover: str, **more: Any) -> dict[str, Any]:
+    """A line, or a dot where there is one point only."""
+    style = {"color": colour, "width": 2} | more.pop("line", {})
+    mode = "lines" if len(x) > 1 else "markers"
+    return {"type": "scatter", "mode": mode, "x": x, "y": y, "name": escape(name), "line": style,
+            "hovertemplate": hover, **more}  # fmt: skip
+
+
+def change_lines(history: History, top: float) -> list[dict[str, Any]]:
+    """A vertical line at each change point."""
+    rows = history.change_points()
+    if not rows:
+        return []
+    x = [value for row in rows for value in (row, row, None)]
+    y = [value for _ in rows for value in (0, top, None)]
+    return [line(x, y, "change point", CHANGE, "change near row %{x}<extra></extra>", line={"dash": "dot"})]
+
+
+def over_time(
+    history: History, axis: str, model: Curve, baseline: tuple[str, Curve] | None = None, percent: bool = False,
+    nominal: float | None = None,
+) -> list[dict[str, Any]]:  # fmt: skip
+    """A quantity of the model, and of its baseline or nominal value if it has one, by segment and so far."""
+    segments = Segments(history)
+    if not len(segments.ends):
+        return []
+    out = []
+    for so_far, title in RANGES:
+        curves = {"omkl": model(segments, so_far)}
+        if baseline is not None:
+            curves[baseline[0]] = baseline[1](segments, so_far)
+        shown = ".1%" if percent else ".4g"
+        data = [
+            line(segments.ends.tolist(), digits(values, 5), name, MODEL if name == "omkl" else BASELINE,
+                 f"up to row %{{x}}<br>{axis} %{{y:{shown}}}",
+                 line={} if name == "omkl" else {"dash": "dash"})
+            for name, values in curves.items()
+        ]  # fmt: skip
+        top = max((float(np.nanmax(v)) for v in curves.values() if np.isfinite(v).any()), default=1.0)
+        style: dict[str, Any] = {"tickformat": ".0%"} if percent else {"rangemode": "tozero"}
+        if nominal is not None:
+            hover = "nominal %{y:.0%}<extra></extra>"
+            ends = [int(segments.ends[0]), int(segments.ends[-1])]
+            data.append(line(ends, [nominal] * 2, f"nominal {nominal:.0%}", BASELINE, hover, line={"dash": "dash"}))
+            style["range"] = [min(0.5, float(np.nanmin(curves["omkl"]))) - 0.01, 1.01]
+        about = f"{axis} of {title}: the model" + (f" and the baseline, {baseline[0]}" if baseline else "")
+        made = chart(data + change_lines(history, top), "row", axis, about, hovermode="x unified",
+                     yaxis={"title": {"text": axis}, **style})  # fmt: skip
+        out.append(choice(title, made))
+    return out

@@ -1,0 +1,323 @@
+"""What learns the rows of a stream: one model, or one for each key, behind one interface.
+
+`new_learner` is the only place that knows which of the two it is; both start from one declaration of the estimator.
+"""
+
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+import numpy as np
+
+from omkl import persist
+from omkl.arrays import Mask, Matrix, Vector
+from omkl.estimators import files
+from omkl.estimators.core import Core
+from omkl.estimators.declaration import Declaration, Task
+from omkl.kernels import Kernel
+from omkl.persist import Arrays, demand
+from omkl.stream.columns import Encoded
+from omkl.stream.notices import Notify
+from omkl.stream.predictions import Outputs, label_outputs
+from omkl.stream.raw import DataError
+
+if TYPE_CHECKING:
+    from omkl.fleet import Fleet
+
+COVERAGE = 0.9
+BUDGET = 500  # rows that a single OMKR stores, so that it neither grows nor slows down for ever
+SINGLE_MODEL = {"omkr": {"budget": BUDGET}}  # parameters of a single model that are not the estimator's defaults
+
+
+class Incumbent(NamedTuple):
+    """The experts of GraphMKL that predict at present."""
+
+    start: int  # the round in which they began to learn
+    age: int  # rounds since then
+
+
+class Learner(Protocol):
+    """Predicts and learns rows of features."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The features, in the order of the columns of X."""
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The labels known so far."""
+
+    @property
+    def takes_new_features(self) -> bool:
+        """Whether features that come later can be added."""
+
+    @property
+    def can_learn(self) -> bool:
+        """Whether there is anything to learn with: without a feature there is no model yet."""
+
+    @property
+    def observable(self) -> bool:
+        """Whether there is one model whose weights can be followed."""
+
+    @property
+    def budget(self) -> int | None:
+        """How many rows are stored at most; None where none are."""
+
+    @property
+    def kernels(self) -> tuple[Kernel, ...]:
+        """The dictionary."""
+
+    @property
+    def n_keys(self) -> int | None:
+        """How many keys have a model; None where there is one model for all rows."""
+
+    def start_batch(self, encoded: Encoded, y: Any) -> dict[int, list[str]]:
+        """Get ready for a batch; returns the features to add, by the row of the batch before which to add them."""
+
+    def add_features(self, names: list[str]) -> None:
+        """Make features known."""
+
+    def learnable(self, y: Any) -> Mask | None:
+        """Rows whose target can be learned; None for all."""
+
+    def learn(self, X: Matrix, y: Any, keys: list[str] | None) -> Outputs:
+        """Predict each row, then learn it."""
+
+    def predict(self, X: Matrix, keys: list[str] | None) -> Outputs:
+        """Predict rows; nothing is learned."""
+
+    def weights(self) -> Vector:
+        """The weight of every kernel, averaged over labels; empty where there is no single model."""
+
+    def incumbent(self) -> Incumbent | None:
+        """The experts in use, where the algorithm replaces them when the stream changes."""
+
+    def first_core(self) -> Core | None:
+        """The core of the model, or of the model of the first key."""
+
+    def facts(self) -> dict[str, Any]:
+        """What there is to say about a learner of several models, as JSON."""
+
+    def encode(self, arrays: Arrays) -> dict[str, Any]:
+        """The learner's part of a model file."""
+
+    def decode(self, body: Any, arrays: Arrays) -> None:
+        """Go on from what `encode` returned."""
+
+
+def new_learner(algorithm: str, task: Task, seed: int, by_key: bool, notify: Notify) -> Learner:
+    """A learner that has learned nothing, for all rows or for each key."""
+    if by_key:
+        return ModelPerKey(Declaration(algorithm, task), seed, notify)
+    return SingleModel(Declaration(algorithm, task, SINGLE_MODEL.get(algorithm, {})), seed)
+
+
+class SingleModel:
+    """One model for all rows; it starts with the first feature."""
+
+    takes_new_features = observable = True
+    n_keys = None
+
+    def __init__(self, declaration: Declaration, seed: int) -> None:
+        self.declaration, self.seed = declaration, seed
+        self.core: Core | None = None
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        names: Any = () if self.core is None else self.core.names
+        return names  # type: ignore[no-any-return]  # the encoder's, which are strings
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        return () if self.core is None else core_labels(self.core)
+
+    @property
+    def can_learn(self) -> bool:
+        return self.core is not None
+
+    @property
+    def budget(self) -> int | None:
+        return None if self.core is None else core_budget(self.core)
+
+    @property
+    def kernels(self) -> tuple[Kernel, ...]:
+        return () if self.core is None else tuple(self.core.settings.all_kernels)
+
+    def start_batch(self, encoded: Encoded, y: Any) -> dict[int, list[str]]:
+        arrivals: dict[int, list[str]] = {}
+        for name, at in encoded.arrivals.items():
+            arrivals.setdefault(at, []).append(name)
+        return arrivals
+
+    def add_features(self, names: list[str]) -> None:
+        if self.core is not None:
+            self.core.meet(names)
+        elif names:
+            self.core = self.declaration.core(self.seed, sorted(names))
+
+    def learnable(self, y: Any) -> Mask | None:
+        return None
+
+    def learn(self, X: Matrix, y: Any, keys: list[str] | None) -> Outputs:
+        core: Any = self.core
+        if self.declaration.task == "classification":
+            probabilities = core.run_chances(X, y.tolist())
+            return label_outputs(probabilities, core_labels(core))
+        if not has_intervals(core):
+            return Outputs(core.run(X, y))
+        out = core.run_interval(X, y, COVERAGE)
+        return Outputs(out[:, 0], out[:, 1], out[:, 2])
+
+    def predict(self, X: Matrix, keys: list[str] | None) -> Outputs:
+        core: Any = self.core
+        if self.declaration.task == "classification":
+            probabilities = np.empty((len(X), 0)) if core is None else core.chances(X)
+            return label_outputs(probabilities, self.labels)
+        if core is None:
+            return Outputs(np.zeros(len(X)))
+        if not has_intervals(core):
+            return Outputs(core.predict(X))
+        ends = core.interval(X, COVERAGE)
+        return Outputs(core.predict(X), ends[:, 0], ends[:, 1])
+
+    def weights(self) -> Vector:
+        weights: Vector = np.empty(0) if self.core is None else self.core.weights().mean(axis=0)
+        return weights
+
+    def incumbent(self) -> Incumbent | None:
+        return None if self.core is None else core_incumbent(self.core)
+
+    def first_core(self) -> Core | None:
+        return self.core
+
+    def facts(self) -> dict[str, Any]:
+        return {}
+
+    def encode(self, arrays: Arrays) -> dict[str, Any]:
+        return {"core": files.encode_core(self.core, arrays, compact=False), "names": [], "fleet": None}
+
+    def decode(self, body: Any, arrays: Arrays) -> None:
+        self.core = files.decode_core(body["core"], arrays)
+
+
+class ModelPerKey:
+    """A model for each key. Features and labels are those of the first batch."""
+
+    budget = None
+    kernels: tuple[Kernel, ...] = ()
+    can_learn = True
+    observable = False
+
+    def __init__(self, declaration: Declaration, seed: int, notify: Notify) -> None:
+        self.declaration, self.seed, self.notify = declaration, seed, notify
+        self.names: tuple[str, ...] = ()
+        self.fleet: Fleet | None = None
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        return () if self.fleet is None or self.fleet.classes is None else tuple(self.fleet.classes.tolist())
+
+    @property
+    def takes_new_features(self) -> bool:
+        return self.fleet is None
+
+    @property
+    def n_keys(self) -> int | None:
+        return None if self.fleet is None else len(self.fleet)
+
+    def start_batch(self, encoded: Encoded, y: Any) -> dict[int, list[str]]:
+        if self.fleet is None:
+            from omkl.fleet import Fleet  # scikit-learn takes a second to load, and a single model does without
+
+            classes = None
+            if self.declaration.task == "classification":
+                classes = sorted({label for label in y if label is not None})
+                if len(classes) < 2:
+                    raise DataError("the target has fewer than two labels in the first rows; --every makes the first "
+                                    "piece longer")  # fmt: skip
+            self.names = tuple(sorted(encoded.features))
+            self.fleet = Fleet(self.declaration.estimator(), seed=self.seed, classes=classes)
+        return {}
+
+    def add_features(self, names: list[str]) -> None:
+        """All of them are known from the first batch on."""
+
+    def learnable(self, y: Any) -> Mask | None:
+        if self.declaration.task == "regression":
+            return None
+        known = set(self.labels)
+        if unknown := {label for label in y if label is not None} - known:
+            self.notify("new label", f"label {min(unknown)!r} was not among the first rows; such rows are not learned: "
+                        "the labels of --by are those of the first piece (--every makes it longer)")  # fmt: skip
+        return np.array([label in known for label in y], dtype=bool)
+
+    def learn(self, X: Matrix, y: Any, keys: list[str] | None) -> Outputs:
+        assert self.fleet is not None
+        assert keys is not None
+        return self._outputs(self.fleet.learn_rows(keys, X, y, gaps=True))
+
+    def predict(self, X: Matrix, keys: list[str] | None) -> Outputs:
+        assert self.fleet is not None
+        assert keys is not None
+        if len(self.fleet) == 0:
+            number = self.declaration.task == "regression"
+            return Outputs(np.zeros(len(X)) if number else np.full(len(X), None, dtype=object))
+        return self._outputs(self.fleet.predict_rows(keys, X, gaps=True))
+
+    def _outputs(self, y_pred: Any) -> Outputs:
+        return Outputs(y_pred if self.declaration.task == "regression" else y_pred.astype(object))
+
+    def weights(self) -> Vector:
+        return np.empty(0)
+
+    def incumbent(self) -> Incumbent | None:
+        return None
+
+    def first_core(self) -> Core | None:
+        if not self.fleet:
+            return None
+        core: Core = self.fleet[next(iter(self.fleet))].core_
+        return core
+
+    def facts(self) -> dict[str, Any]:
+        if not self.fleet:
+            return {"keys": 0}
+        keys = len(self.fleet)
+        return {"keys": keys, "bytes_per_key": self.fleet.nbytes // keys, "of_key": next(iter(self.fleet))}
+
+    def encode(self, arrays: Arrays) -> dict[str, Any]:
+        fleet = None if self.fleet is None else persist.encode_part(self.fleet, arrays, "fleet:")
+        return {"core": None, "names": list(self.names), "fleet": fleet}
+
+    def decode(self, body: Any, arrays: Arrays) -> None:
+        demand(body["fleet"] is not None and body["fleet"]["kind"] == "fleet", "no fleet")
+        self.names = tuple(str(name) for name in body["names"])
+        self.fleet = persist.decode_part(body["fleet"], arrays, "fleet:")
+
+
+# What cores do not yet say through one interface
+
+
+def has_intervals(core: Any) -> bool:
+    return hasattr(core, "run_interval")
+
+
+def estimator_core(model: Any) -> Core | None:
+    """Of an estimator of the scikit-learn or the river API; None if it has learned nothing."""
+    core = getattr(model, "core_", None) or getattr(model, "_core", None)
+    return core if isinstance(core, Core) else None
+
+
+def core_labels(core: Any) -> tuple[str, ...]:
+    return tuple(getattr(core, "labels", ()))
+
+
+def core_budget(core: Any) -> int | None:
+    budget: int | None = getattr(core.settings, "budget", None)
+    return budget
+
+
+def core_incumbent(core: Any) -> Incumbent | None:
+    online = core.online
+    if "incumbent" not in online.state._fields:
+        return None
+    age = int(online.peek("age")[int(online.peek("incumbent"))])
+    return Incumbent(int(online.peek("t")) - age, age)

@@ -1,0 +1,42 @@
+"""Predictions for all rows of files or a pipe from a model that stays as it is."""
+
+from collections.abc import Callable
+
+from omkl.stream.model import StreamModel
+from omkl.stream.options import PIECE_ROWS, Options, check_outputs
+from omkl.stream.parsers import Reading
+from omkl.stream.raw import DataError, Stop
+from omkl.stream.source import Source
+from omkl.stream.writer import Writer
+
+
+def predict(model: StreamModel, options: Options, show: Callable[[str], None]) -> bool:
+    """Write predictions for all rows; returns whether it was stopped before the end."""
+    assert options.predictions is not None
+    check_outputs(options)
+    notices, preparer = model.notices, model.preparer
+    notices.show = show
+    stop = Stop()
+    wanted = {*model.encoder.columns, model.target, preparer.key, preparer.by}
+    reading = Reading(options.format, options.delimiter, options.encoding, options.header,
+                      lambda name: name in wanted, notices, stop=stop,
+                      needed=tuple(name for name in (preparer.key, preparer.by) if name))  # fmt: skip
+    reading.numbers = model.encoder.plain_numbers()
+    source = Source(options.data, reading, min(options.every, PIECE_ROWS))
+    writer: Writer | None = None
+    try:
+        with stop:
+            for batch in source:
+                predictions = model.predict(batch)
+                writer = writer or Writer(options.predictions, None, None)
+                writer.write(predictions)
+                if stop.requested:
+                    break
+            if writer is None and not stop.requested:
+                raise DataError(f"{', '.join(options.data)}: a header and no rows; there is nothing to predict")
+            if writer is not None:
+                writer.finish()
+    finally:
+        if writer is not None:
+            writer.close()
+    return stop.requested

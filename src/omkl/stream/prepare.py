@@ -1,0 +1,106 @@
+"""From a batch of a table to features, targets and keys: what one learner, or several, learn from."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from omkl.arrays import Index, Mask
+from omkl.stream.cells import labels
+from omkl.stream.columns import Encoded, Encoder
+from omkl.stream.notices import Notices
+from omkl.stream.parsers import Batch
+from omkl.stream.raw import DataError
+from omkl.stream.targets import Target, known
+from omkl.stream.waiting import LATE, LEARN, PREDICT, WaitingRows
+
+
+class Prepared(NamedTuple):
+    """Rows of a table as features and targets."""
+
+    rows: Index  # (n,)
+    y: Any  # (n,) NaN or None where it is not known
+    keys: list[str] | None
+    roles: Index  # (n,) LEARN, PREDICT or LATE
+    encoded: Encoded  # of the rows that are not LATE
+
+
+class Preparer:
+    """What is known about the columns of a table, and what becomes of each.
+
+    Parameters
+    ----------
+    target
+        The column to predict.
+    key, pending
+        The column by which a target that comes later finds its row, and how many rows may wait.
+    by
+        The column that says whose row it is: each of its values has a model of its own.
+    features, drop
+        The columns that a reader is to hand on, all unless named, and those that it is not.
+    """
+
+    def __init__(
+        self, target: Target, notices: Notices, *, key: str | None = None, pending: int = 10_000,
+        by: str | None = None, date_format: str | None = None, categorical: tuple[str, ...] = (),
+        features: tuple[str, ...] = (), drop: tuple[str, ...] = (),
+    ) -> None:  # fmt: skip
+        if by is not None and key is not None:
+            raise ValueError("--by and --key cannot be combined: the models of --by have no rows that wait")
+        self.target, self.notices = target, notices
+        self.key, self.by, self.features, self.drop = key, by, features, drop
+        self.encoder = Encoder(notices, date_format, categorical)
+        self.waiting = WaitingRows(pending, notices)
+
+    def prepare(self, batch: Batch, new_features: bool = True) -> Prepared:
+        """Rows as features; targets decide the task, and new columns, categories and gaps become known if they may."""
+        batch, y, keys = self.split(batch, learn=True)
+        if not batch.columns:
+            raise self.no_features()
+        late = self.key is not None and keys is not None
+        roles = self.waiting.roles(known(y), keys or []) if late else np.where(known(y), LEARN, PREDICT)
+        with_features = roles != LATE
+        encoded = self.encoder.encode(batch if with_features.all() else filtered(batch, with_features), new_features)
+        return Prepared(batch.rows, y, keys, roles, encoded)
+
+    def split(self, batch: Batch, learn: bool) -> tuple[Batch, Any, list[str] | None]:
+        """A batch without its target and key columns, its targets, and its keys."""
+        columns = dict(batch.columns)
+        target = columns.pop(self.target.name, None)
+        if target is None and learn:
+            present = ", ".join(repr(name) for name in list(batch.columns)[:20])
+            raise DataError(f"there is no column {self.target.name!r} to predict; the columns are {present}")
+        keys = None
+        if self.key is not None:
+            if self.key not in columns:
+                raise DataError(f"there is no key column {self.key!r}; the columns are {', '.join(columns)}")
+            given = labels(columns.pop(self.key))
+            keys = [f"row {row}" if key is None else key for row, key in zip(batch.rows, given, strict=True)]
+        if self.by is not None:
+            if self.by not in columns:
+                raise DataError(f"there is no column {self.by!r} for --by; the columns are {', '.join(columns)}")
+            given = labels(columns.pop(self.by))
+            present_keys = np.array([key is not None for key in given], dtype=bool)
+            if not present_keys.all():
+                row = batch.rows[np.argmin(present_keys)]
+                self.notices("no key", f"row {row}: {self.by!r} is empty; such rows are left out")
+                batch = filtered(batch, present_keys)
+                columns = {name: batch.columns[name] for name in columns}
+                target = batch.columns.get(self.target.name)
+            keys = [key for key in given if key is not None]
+        if target is None:
+            target = pa.nulls(len(batch.rows), pa.string())
+        return Batch(batch.rows, columns), self.target.read(target, learn), keys
+
+    def plain_numbers(self) -> set[str]:
+        """Columns that a reader may parse as numbers straight away."""
+        names = self.encoder.plain_numbers()
+        return names | {self.target.name} if self.target.task == "regression" and self.target.comma is None else names
+
+    def no_features(self) -> DataError:
+        return DataError(f"there is no column to learn {self.target.name!r} from; give at least one more")
+
+
+def filtered(batch: Batch, mask: Mask) -> Batch:
+    arrow_mask = pa.array(mask)
+    return Batch(batch.rows[mask], {name: array.filter(arrow_mask) for name, array in batch.columns.items()})

@@ -1,0 +1,66 @@
+"""The HTML report of a run. Nothing in it depends on the clock."""
+
+import os
+from collections.abc import Sequence
+from typing import Any
+
+from omkl.persist import write_atomically
+from omkl.report.render import render
+from omkl.stream.display import kernel_name
+from omkl.stream.learner import COVERAGE
+from omkl.stream.run import Outcome
+from omkl.stream.run_charts import classification_charts, regression_charts
+from omkl.stream.weight_charts import NO_KERNEL, VISIBLE, weight_charts, without_kernel
+
+
+def write(outcome: Outcome, path: str | os.PathLike[str]) -> None:
+    """Write the report of a run."""
+    write_atomically(path, page(outcome).encode())
+
+
+def page(outcome: Outcome) -> str:
+    """The report as one HTML file that opens without a network."""
+    s, history, model = outcome.summary, outcome.history, outcome.model
+    figures: dict[str, list[Any]] = {}
+    if history is not None:
+        regression = history.task == "regression"
+        figures = regression_charts(history, s["target"]) if regression else classification_charts(history)
+        figures["weights"] = weight_charts(model, history, s["rows"])
+        figures = {name: choices for name, choices in figures.items() if choices}
+    leading = [f"{kernel_name(k['kernel'])} ({k['weight']:.0%})" for k in s["kernels"] if k["weight"] >= VISIBLE]
+    weights = model.weights()
+    if len(weights) and (rest := without_kernel(weights)) >= VISIBLE:
+        leading.append(f"{NO_KERNEL} ({rest:.0%})")
+    return render(
+        "omkl/stream", "run.html.j2", figures, s=s, cards=cards(s), leading=leading, data=sources(outcome.data),
+        notices=outcome.notices, stopped=outcome.stopped, figures=list(figures),
+        sampled=0 if history is None else len(history.sample.rows), coverage=f"{COVERAGE:.0%}",
+    )  # fmt: skip
+
+
+def sources(data: Sequence[str]) -> str:
+    """The names of the data files.
+
+    >>> sources(["days/1.csv", "-"])
+    '1.csv, standard input'
+    """
+    return ", ".join("standard input" if path == "-" else os.path.basename(path) for path in data)
+
+
+def cards(s: dict[str, Any]) -> list[tuple[str, str]]:
+    """The main results: numbers, and what they are."""
+    out = [(f"{s['rows']:,}", f"rows read, {s['learned']:,} of them learned")]
+    if not s.get("scored"):
+        return [*out, ("no error", "because no target was seen")]
+    if s["task"] == "regression":
+        out.append((f"{s['rmse']:.4g}", f"RMSE; of the running mean {s['baseline_rmse']:.4g}"))
+        if s["baseline_mse"] > 0:
+            out.append((f"{1 - s['mse'] / s['baseline_mse']:.3f}", "R², relative to the running mean"))
+        out.append((f"{s['mae']:.4g}", "mean absolute error"))
+        if "coverage" in s:
+            out.append((f"{s['coverage']:.1%}", f"of the targets inside the {COVERAGE:.0%} interval"))
+    else:
+        out.append((f"{s['accuracy']:.1%}", f"accuracy; of the most frequent label {s['baseline_accuracy']:.1%}"))
+        if "log_loss" in s:
+            out.append((f"{s['log_loss']:.3g}", "log-loss"))
+    return out

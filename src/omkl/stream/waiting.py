@@ -1,0 +1,70 @@
+"""Delayed labels: rows that wait for their target, which comes in a later row with the same key."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from omkl.arrays import Index, Mask, Matrix, Vector
+from omkl.stream.notices import Notify
+from omkl.stream.predictions import LateTargets, Predictions
+
+LEARN, PREDICT, LATE = range(3)  # what a row is for: to be learned, only predicted, or the target of an earlier one
+
+
+class WaitingRow(NamedTuple):
+    """A row without its target, and what was predicted for it."""
+
+    x: Vector
+    y_pred: Any
+    interval: tuple[float, float] | None
+    probabilities: dict[str, float] | None
+
+
+class WaitingRows:
+    """Rows by key, the oldest first; no more than `capacity` of them."""
+
+    def __init__(self, capacity: int, notify: Notify) -> None:
+        self.capacity, self.notify = capacity, notify
+        self.rows: dict[str, WaitingRow] = {}
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def roles(self, known: Mask, keys: list[str]) -> Index:
+        """What each row of a batch is for, as far as that follows from its key: LEARN, PREDICT or LATE."""
+        roles = np.where(known, LEARN, PREDICT)
+        waiting = dict.fromkeys(self.rows)
+        for k, key in enumerate(keys):
+            if known[k] and key in waiting:
+                roles[k] = LATE
+                del waiting[key]
+            elif not known[k]:
+                waiting.pop(key, None)
+                waiting[key] = None
+                if len(waiting) > self.capacity:
+                    del waiting[next(iter(waiting))]
+        return roles
+
+    def add(self, X: Matrix, predictions: Predictions) -> None:
+        """Keep rows that were predicted until their targets come."""
+        lower, upper, probabilities = predictions.lower, predictions.upper, predictions.probabilities
+        for k, key in enumerate(predictions.keys or ()):
+            self.rows.pop(key, None)
+            interval = None if lower is None or upper is None else (float(lower[k]), float(upper[k]))
+            self.rows[key] = WaitingRow(
+                X[k].copy(), predictions.y_pred[k], interval, None if probabilities is None else probabilities[k]
+            )
+            if len(self.rows) > self.capacity:
+                oldest = next(iter(self.rows))
+                del self.rows[oldest]
+                self.notify("pending", f"more than {self.capacity} rows wait for their target; the oldest are dropped, "
+                            f"key {oldest!r} first (--pending keeps more)")  # fmt: skip
+
+    def resolve(self, key: str, y_true: Any, late: LateTargets) -> Vector:
+        """Take a row out, compare its prediction with the target that has come, and return its features."""
+        row = self.rows.pop(key)
+        late.y_pred.append(row.y_pred)
+        late.y_true.append(y_true)
+        late.true_probability.append(0.0 if row.probabilities is None else row.probabilities.get(y_true, 0.0))
+        late.covered.append(row.interval is not None and row.interval[0] <= y_true <= row.interval[1])
+        return row.x

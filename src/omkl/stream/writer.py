@@ -1,0 +1,124 @@
+"""Files of predictions: CSV, TSV or JSON lines, written as a run goes on and continued from a checkpoint."""
+
+import json
+import os
+import stat
+import sys
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+
+from omkl.stream.predictions import Predictions
+from omkl.stream.raw import DataError
+
+WRITTEN = (".csv", ".tsv", ".jsonl")
+
+
+class Writer:
+    """A file of predictions, or standard output."""
+
+    def __init__(self, where: str, written: int | None, partial: bool | None) -> None:
+        """Open a new file, or one to continue.
+
+        `written` is the number of bytes written before the checkpoint, and anything after them is cut off;
+        `partial` says whether they are in the .part file. Both are None for a new file.
+        """
+        self.path = where
+        suffix = Path(where).suffix.lower() if where != "-" else ".csv"
+        self.json, self.tab = suffix == ".jsonl", suffix == ".tsv"
+        self.regular = where != "-" and (not os.path.exists(where) or stat.S_ISREG(os.stat(where).st_mode))
+        self.partial = self.regular and (os.path.exists(where) if partial is None else partial)
+        self.size = 0
+        self._file: BinaryIO
+        if not self.regular:
+            self._file = sys.stdout.buffer if where == "-" else open(where, "wb")  # noqa: SIM115  closed by finish
+            self.size = written or 0
+            return
+        if self.partial and written == _size(self.path) and _size(self.current_path) is None:
+            self.partial = False  # it was killed just after the .part file had been renamed
+        name = self.current_path
+        if written is None:
+            self._file = open(name, "wb")  # noqa: SIM115  as above
+            return
+        if (_size(name) or -1) < written:
+            raise DataError(
+                f"{name}: shorter than when the checkpoint was written, or gone; "
+                "put it back, or remove the checkpoint to start from the beginning"
+            )
+        self._file = open(name, "r+b")  # noqa: SIM115  as above
+        self._file.truncate(written)
+        self._file.seek(written)
+        self.size = written
+
+    @property
+    def current_path(self) -> str:
+        """The file that is being written."""
+        return f"{self.path}.part" if self.partial else self.path
+
+    def write(self, predictions: Predictions) -> None:
+        """Append rows."""
+        columns = table(predictions)
+        if self.json:
+            names, rows = list(columns), zip(*(_as_list(values) for values in columns.values()), strict=True)
+            text = "".join(json.dumps(dict(zip(names, row, strict=True))) + "\n" for row in rows)
+            self._put(text.encode())
+            return
+        sink = pa.BufferOutputStream()
+        mark = "\t" if self.tab else ","
+        if not self.size:
+            sink.write((mark.join(columns) + "\n").encode())
+        options = pa.csv.WriteOptions(include_header=False, delimiter=mark, quoting_style="needed")
+        pa.csv.write_csv(pa.table(columns), sink, options)
+        self._put(sink.getvalue().to_pybytes())
+
+    def _put(self, data: bytes) -> None:
+        self._file.write(data)
+        self._file.flush()
+        self.size += len(data)
+
+    def sync(self) -> None:
+        """Make sure that everything is on the disk."""
+        if self._file.closed:
+            return
+        self._file.flush()
+        if self.regular:
+            os.fsync(self._file.fileno())
+
+    def finish(self) -> None:
+        """Close the file; a .part file replaces the earlier one."""
+        self.sync()
+        self.close()
+        if self.partial:
+            os.replace(self.current_path, self.path)
+            self.partial = False
+
+    def close(self) -> None:
+        if self.path != "-" and not self._file.closed:
+            self._file.close()
+
+
+def _size(path: str) -> int | None:
+    return os.path.getsize(path) if os.path.exists(path) else None
+
+
+def table(p: Predictions) -> dict[str, Any]:
+    """The columns of a prediction file."""
+    columns: dict[str, Any] = {"row": p.rows}
+    if p.keys is not None:
+        columns["key"] = p.keys
+    labels = p.y_pred.dtype == object
+    columns["prediction"] = pa.array(p.y_pred.tolist(), pa.string()) if labels else p.y_pred
+    if p.lower is not None:
+        columns |= {"lower": p.lower, "upper": p.upper}
+    if p.probability is not None:
+        columns["chance"] = p.probability
+    columns["target"] = pa.array(p.y_true.tolist(), pa.string()) if labels else pa.array(p.y_true, from_pandas=True)
+    return columns
+
+
+def _as_list(values: Any) -> list[Any]:
+    out = values.to_pylist() if isinstance(values, pa.Array) else list(np.asarray(values).tolist())
+    return [None if isinstance(v, float) and v != v else v for v in out]
