@@ -9,7 +9,7 @@ _HOMES = {
     "omkl.algorithms.graph_mkl": ("GraphSettings",),
     "omkl.online": ("Online",),
     "omkl.errors": ("DivergenceError", "BudgetWarning", "ModelFileError"),
-    "omkl.models": ("save", "load", "to_bytes", "from_bytes"),
+    "omkl.persist": ("save", "load", "to_bytes", "from_bytes"),
     "omkl._version": ("__version__",),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}

@@ -14,8 +14,8 @@ from omkl.kernels import Matern as Matern
 from omkl.kernels import dictionary as dictionary
 from omkl.kernels import log_grid as log_grid
 from omkl.kernels import mixture as mixture
-from omkl.models import from_bytes as from_bytes
-from omkl.models import load as load
-from omkl.models import save as save
-from omkl.models import to_bytes as to_bytes
 from omkl.online import Online as Online
+from omkl.persist import from_bytes as from_bytes
+from omkl.persist import load as load
+from omkl.persist import save as save
+from omkl.persist import to_bytes as to_bytes

@@ -225,6 +225,14 @@ class Online:
             return self.algorithm.kernel_weights(self.problem, self._runner.state)
 
     @property
+    def started(self) -> int | None:
+        """The round in which what predicts now began to learn; None where the algorithm never replaces it."""
+        if self.algorithm.started is None:
+            return None
+        with self._lock:
+            return self.algorithm.started(self.problem, self._runner.state)
+
+    @property
     def compiled(self) -> engine.Engine | None:
         """The problem as the engine sees it, None for the NumPy backend; any number of learners may share it."""
         return self._compiled

@@ -70,6 +70,10 @@ class Algorithm(Generic[P, S]):
         As users write it, for instance "sfg-mkl".
     settings
         The dataclass of what a user may choose.
+    parameters, tasks
+        The dataclass of what its estimators let a user choose, and which tasks there are estimators for.
+    preset
+        Parameters that tell this algorithm from another one with the same estimators.
     Problem, State
         NamedTuples: what never changes during a run, and what one round changes.
     build
@@ -90,6 +94,9 @@ class Algorithm(Generic[P, S]):
         What a model file may claim: raise ValueError where a Problem, or a State of it, cannot be.
     kernel_weights
         (problem, state) -> (N,) weights of the kernels in the prediction; they sum to at most 1.
+    started
+        (problem, state) -> the round in which what predicts now began to learn, where the algorithm replaces it when
+        the stream changes.
     divergence_advice
         problem -> what a user can do where predictions diverge.
     distribution
@@ -108,6 +115,7 @@ class Algorithm(Generic[P, S]):
 
     name: str
     settings: type[Any]
+    parameters: type[Any]
     Problem: type[P]
     State: type[S]
     build: Callable[[Any, Sequence[str], int], P]
@@ -118,8 +126,11 @@ class Algorithm(Generic[P, S]):
     shape: Callable[[P], Shape]
     check_problem: Callable[[P], None]
     check_state: Callable[[P, S], None]
+    tasks: tuple[Task, ...] = ("regression", "classification")
+    preset: Mapping[str, Any] = field(default_factory=dict)
     grow: Callable[[P, S], S] = unchanged
     kernel_weights: Callable[[P, S], Vector] = log_w_shares
+    started: Callable[[P, S], int] | None = None
     divergence_advice: Callable[[P], str] = scale_the_data
     distribution: bool = False
     fixed_size: bool = True

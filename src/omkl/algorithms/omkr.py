@@ -164,7 +164,7 @@ class Parameters:
 
 
 ALGORITHM = Algorithm(
-    name="omkr", settings=Settings, Problem=Problem, State=State, build=build, init=init, predict=predict, step=step,
-    uniforms=uniforms, shape=shape, check_problem=check_problem, check_state=check_state, grow=grow, fixed_size=False,
+    name="omkr", settings=Settings, parameters=Parameters, Problem=Problem, State=State, build=build, init=init, predict=predict, step=step,
+    uniforms=uniforms, shape=shape, check_problem=check_problem, check_state=check_state, tasks=("regression",), grow=grow, fixed_size=False,
     native=Native(view=view, supports=supports, padded=(), grows=("S", "alpha")),
 )  # fmt: skip

@@ -107,6 +107,6 @@ class Parameters:
 
 
 ALGORITHM = Algorithm(
-    name="rfomkr", settings=Settings, Problem=Problem, State=State, build=build, init=init, predict=predict, step=step,
-    uniforms=uniforms, shape=shape, check_problem=check_problem, check_state=check_state,
+    name="rfomkr", settings=Settings, parameters=Parameters, Problem=Problem, State=State, build=build, init=init, predict=predict, step=step,
+    uniforms=uniforms, shape=shape, check_problem=check_problem, check_state=check_state, tasks=("regression",),
 )  # fmt: skip

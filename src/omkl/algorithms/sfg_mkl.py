@@ -177,7 +177,7 @@ class Parameters:
 
 
 ALGORITHM = Algorithm(
-    name="sfg-mkl", settings=Settings, Problem=Problem, State=State, build=build, init=init, predict=predict, step=step,
+    name="sfg-mkl", settings=Settings, parameters=Parameters, Problem=Problem, State=State, build=build, init=init, predict=predict, step=step,
     uniforms=uniforms, shape=shape, check_problem=check_problem, check_state=check_state,
     divergence_advice=divergence_advice,
 )  # fmt: skip

@@ -140,7 +140,7 @@ def check_state(problem: Problem, state: State) -> None:
 
 
 ALGORITHM = Algorithm(
-    name="sfg-mkl-r", settings=Settings, Problem=Problem, State=State, build=build, init=init, predict=predict,
+    name="sfg-mkl-r", settings=Settings, parameters=sfg_mkl.Parameters, preset={"refine": True}, Problem=Problem, State=State, build=build, init=init, predict=predict,
     step=step, uniforms=uniforms, shape=shape, check_problem=check_problem, check_state=check_state,
     divergence_advice=divergence_advice,
 )  # fmt: skip

@@ -4,12 +4,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from omkl import algorithms
+
 from omkl.cli.base import split_names
 
 if TYPE_CHECKING:
     from omkl.stream.options import Options
 
-LEARNERS = ("graph-mkl", "sfg-mkl", "sfg-mkl-r", "raker", "omkl-gf", "omkr", "rfomkr")
+LEARNERS = algorithms.names()
 TASKS = ("auto", "regression", "classification")
 
 Data = Annotated[

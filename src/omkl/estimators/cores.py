@@ -43,6 +43,12 @@ def new_core(
     return core_class(learner, task)(learner, settings, seed, names, scale, classes)
 
 
+def core_of(estimator: Any) -> Core | None:
+    """The core of an estimator of either API; None if it has learned nothing."""
+    core = getattr(estimator, "core_", None) or getattr(estimator, "_core", None)
+    return core if isinstance(core, Core) else None
+
+
 def settings_of(parameters: Parameters, task: Task) -> Any:
     """The settings that an estimator's parameters stand for, checked."""
     kind = algorithms.get(parameters.algorithm_name).settings

@@ -1,7 +1,12 @@
-"""Codecs: every module that has something to save registers how it becomes a body and arrays, and comes back."""
+"""Codecs: every module that has something to save registers how it becomes a body and arrays, and comes back.
+
+A file may be loaded before the module of its codec was imported; the entry points "omkl.codecs" of installed packages
+say which module that is.
+"""
 
 import os
 from collections.abc import Callable
+from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -26,10 +31,6 @@ def register(kind: str, codec: Codec) -> None:
     _CODECS[kind] = codec
 
 
-def is_registered(kind: str) -> bool:
-    return kind in _CODECS
-
-
 def _codec_for(model: object) -> tuple[str, Codec]:
     for kind, codec in _CODECS.items():
         if isinstance(model, codec.classes):
@@ -44,6 +45,9 @@ def encode(model: object, compact: bool = False) -> Content:
 
 def decode(content: Content) -> Any:
     if content.kind not in _CODECS:
+        for entry_point in entry_points(group="omkl.codecs", name=content.kind):
+            entry_point.load()
+    if content.kind not in _CODECS:
         raise ModelFileError(f"no model of kind {content.kind!r} is known")
     return _CODECS[content.kind].decode(content.body, content.arrays)
 
@@ -51,16 +55,33 @@ def decode(content: Content) -> Any:
 # Whole files
 
 
-def to_bytes(model: object, compact: bool = True) -> bytes:
-    return b"".join(pack(encode(model, compact)))
+def save(model: object, path: str | os.PathLike[str]) -> None:
+    """Write a model to `path`, atomically: the file is there whole, or as it was before."""
+    write_atomically(path, *pack(encode(model)))
 
 
-def from_bytes(data: bytes, where: str = "these bytes", prepare: Callable[[str], None] = lambda kind: None) -> Any:
-    """The model in `data`; `prepare` is called with its kind, to import the module that registers the codec."""
+def load(path: str | os.PathLike[str]) -> Any:
+    """The model that `save` wrote; it continues learning as if it had never stopped."""
+    return _read(Path(path).read_bytes(), str(path))
+
+
+def to_bytes(model: object) -> bytes:
+    """A model as bytes without its random features, which are drawn again from the seed when it is read.
+
+    The features must come out the same; should another version of NumPy draw others, `from_bytes` says so. To store
+    a model for years use `save`.
+    """
+    return b"".join(pack(encode(model, compact=True)))
+
+
+def from_bytes(data: bytes) -> Any:
+    """The model that `to_bytes` or `save` made."""
+    return _read(data, "these bytes")
+
+
+def _read(data: bytes, where: str) -> Any:
     try:
-        content = unpack(data)
-        prepare(content.kind)
-        return decode(content)
+        return decode(unpack(data))
     except ImportError:
         raise
     except ModelFileError as error:
@@ -69,14 +90,6 @@ def from_bytes(data: bytes, where: str = "these bytes", prepare: Callable[[str],
         raise ModelFileError(f"{where}: {error}") from error
     except Exception as error:  # whatever an untrue header leads to
         raise ModelFileError(f"{where}: inconsistent content ({type(error).__name__}: {error})") from error
-
-
-def save(model: object, path: str | os.PathLike[str]) -> None:
-    write_atomically(path, *pack(encode(model)))
-
-
-def load(path: str | os.PathLike[str], prepare: Callable[[str], None] = lambda kind: None) -> Any:
-    return from_bytes(Path(path).read_bytes(), str(path), prepare)
 
 
 # A model within the file of another

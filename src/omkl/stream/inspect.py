@@ -11,12 +11,11 @@ from rich.markup import escape
 from rich.table import Table
 
 from omkl import persist
-from omkl.algorithms.weights import normalised
 from omkl.estimators.core import Core
+from omkl.estimators.cores import core_of
 from omkl.online import Online
 from omkl.stream.checkpoint import Checkpoint
 from omkl.stream.display import kernel_name
-from omkl.stream.learner import core_labels, estimator_core
 from omkl.stream.model import StreamModel
 
 Facts = dict[str, Any]
@@ -31,12 +30,12 @@ def facts(path: str) -> Facts:
 def describe(model: Any, out: Facts) -> Facts:
     """`out` with the facts about a model; any class without a function of its own is an estimator."""
     out |= {"kind": f"{type(model).__module__.rpartition('.')[2]} {type(model).__name__}"}
-    core = estimator_core(model)
+    core = core_of(model)
     if core is None:
         return out | {"rows": 0}
     out |= {"learner": core.learner, "rows": core.online.t, "seed": core.seed, "features": [str(n) for n in core.names]}
-    labels = core_labels(core)
-    return out | ({"labels": [str(label) for label in labels]} if labels else {}) | kernels_of(core)
+    labels = [str(label) for label in core.labels]
+    return out | ({"labels": labels} if labels else {}) | kernels_of(core)
 
 
 @describe.register
@@ -70,16 +69,15 @@ def _(model: StreamModel, out: Facts) -> Facts:
 
 @describe.register
 def _(online: Online, out: Facts) -> Facts:
-    out |= {"kind": "Online", "learner": online.learner, "rows": online.t, "evaluations": online.evaluations}
+    out |= {"kind": "Online", "learner": online.algorithm.name, "rows": online.t, "evaluations": online.evaluations}
     names = [str(kernel) for kernel in getattr(online.problem, "kernels", ())]
-    weights = normalised(online.peek("log_w")) if "log_w" in online.state._fields else np.empty(0)
-    return out | with_graph(online, names, weights)
+    return out | with_graph(online, names, online.kernel_weights)
 
 
 def kernels_of(core: Core) -> Facts:
     """The kernels of a core with their weights, averaged over labels, and the graph."""
     names = [str(kernel) for kernel in core.settings.all_kernels]
-    return with_graph(core.online, names, core.weights().mean(axis=0))
+    return with_graph(core.online, names, core.kernel_weights().mean(axis=0))
 
 
 def with_graph(online: Online, names: list[str], weights: Any) -> Facts:

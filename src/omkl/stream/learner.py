@@ -3,15 +3,17 @@
 `new_learner` is the only place that knows which of the two it is; both start from one declaration of the estimator.
 """
 
+from dataclasses import fields
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
-from omkl import persist
+from omkl import algorithms, persist
 from omkl.arrays import Mask, Matrix, Vector
 from omkl.estimators import files
 from omkl.estimators.core import Core
-from omkl.estimators.declaration import Declaration, Task
+from omkl.algorithms.base import Task
+from omkl.estimators.declaration import Declaration
 from omkl.kernels import Kernel
 from omkl.persist import Arrays, demand
 from omkl.stream.columns import Encoded
@@ -23,8 +25,7 @@ if TYPE_CHECKING:
     from omkl.fleet import Fleet
 
 COVERAGE = 0.9
-BUDGET = 500  # rows that a single OMKR stores, so that it neither grows nor slows down for ever
-SINGLE_MODEL = {"omkr": {"budget": BUDGET}}  # parameters of a single model that are not the estimator's defaults
+BUDGET = 500  # rows that a single model stores, if it stores rows, so that it neither grows nor slows down for ever
 
 
 class Incumbent(NamedTuple):
@@ -107,7 +108,8 @@ def new_learner(algorithm: str, task: Task, seed: int, by_key: bool, notify: Not
     """A learner that has learned nothing, for all rows or for each key."""
     if by_key:
         return ModelPerKey(Declaration(algorithm, task), seed, notify)
-    return SingleModel(Declaration(algorithm, task, SINGLE_MODEL.get(algorithm, {})), seed)
+    stores_rows = "budget" in {field.name for field in fields(algorithms.get(algorithm).parameters)}
+    return SingleModel(Declaration(algorithm, task, {"budget": BUDGET} if stores_rows else {}), seed)
 
 
 class SingleModel:
@@ -127,7 +129,7 @@ class SingleModel:
 
     @property
     def labels(self) -> tuple[str, ...]:
-        return () if self.core is None else core_labels(self.core)
+        return () if self.core is None else tuple(str(label) for label in self.core.labels)
 
     @property
     def can_learn(self) -> bool:
@@ -135,7 +137,7 @@ class SingleModel:
 
     @property
     def budget(self) -> int | None:
-        return None if self.core is None else core_budget(self.core)
+        return None if self.core is None else self.core.online.shape.budget
 
     @property
     def kernels(self) -> tuple[Kernel, ...]:
@@ -149,7 +151,7 @@ class SingleModel:
 
     def add_features(self, names: list[str]) -> None:
         if self.core is not None:
-            self.core.meet(names)
+            self.core.add_features(names)
         elif names:
             self.core = self.declaration.core(self.seed, sorted(names))
 
@@ -159,31 +161,33 @@ class SingleModel:
     def learn(self, X: Matrix, y: Any, keys: list[str] | None) -> Outputs:
         core: Any = self.core
         if self.declaration.task == "classification":
-            probabilities = core.run_chances(X, y.tolist())
-            return label_outputs(probabilities, core_labels(core))
-        if not has_intervals(core):
-            return Outputs(core.run(X, y))
-        out = core.run_interval(X, y, COVERAGE)
+            probabilities = core.learn_rows_probabilities(X, y.tolist())
+            return label_outputs(probabilities, self.labels)
+        if not core.intervals:
+            return Outputs(core.learn_rows(X, y))
+        out = core.learn_rows_interval(X, y, COVERAGE)
         return Outputs(out[:, 0], out[:, 1], out[:, 2])
 
     def predict(self, X: Matrix, keys: list[str] | None) -> Outputs:
         core: Any = self.core
         if self.declaration.task == "classification":
-            probabilities = np.empty((len(X), 0)) if core is None else core.chances(X)
+            probabilities = np.empty((len(X), 0)) if core is None else core.probabilities(X)
             return label_outputs(probabilities, self.labels)
         if core is None:
             return Outputs(np.zeros(len(X)))
-        if not has_intervals(core):
+        if not core.intervals:
             return Outputs(core.predict(X))
-        ends = core.interval(X, COVERAGE)
+        ends = core.predict_interval(X, COVERAGE)
         return Outputs(core.predict(X), ends[:, 0], ends[:, 1])
 
     def weights(self) -> Vector:
-        weights: Vector = np.empty(0) if self.core is None else self.core.weights().mean(axis=0)
+        weights: Vector = np.empty(0) if self.core is None else self.core.kernel_weights().mean(axis=0)
         return weights
 
     def incumbent(self) -> Incumbent | None:
-        return None if self.core is None else core_incumbent(self.core)
+        if self.core is None or (start := self.core.online.started) is None:
+            return None
+        return Incumbent(start, self.core.online.t - start)
 
     def first_core(self) -> Core | None:
         return self.core
@@ -291,33 +295,3 @@ class ModelPerKey:
         demand(body["fleet"] is not None and body["fleet"]["kind"] == "fleet", "no fleet")
         self.names = tuple(str(name) for name in body["names"])
         self.fleet = persist.decode_part(body["fleet"], arrays, "fleet:")
-
-
-# What cores do not yet say through one interface
-
-
-def has_intervals(core: Any) -> bool:
-    return hasattr(core, "run_interval")
-
-
-def estimator_core(model: Any) -> Core | None:
-    """Of an estimator of the scikit-learn or the river API; None if it has learned nothing."""
-    core = getattr(model, "core_", None) or getattr(model, "_core", None)
-    return core if isinstance(core, Core) else None
-
-
-def core_labels(core: Any) -> tuple[str, ...]:
-    return tuple(getattr(core, "labels", ()))
-
-
-def core_budget(core: Any) -> int | None:
-    budget: int | None = getattr(core.settings, "budget", None)
-    return budget
-
-
-def core_incumbent(core: Any) -> Incumbent | None:
-    online = core.online
-    if "incumbent" not in online.state._fields:
-        return None
-    age = int(online.peek("age")[int(online.peek("incumbent"))])
-    return Incumbent(int(online.peek("t")) - age, age)

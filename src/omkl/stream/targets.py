@@ -7,7 +7,7 @@ import pyarrow as pa
 
 from omkl.arrays import Mask, Vector
 from omkl.estimators.declaration import Task
-from omkl.online import LARGEST_TARGET
+from omkl.validation import LARGEST_TARGET
 from omkl.stream.cells import Comma, commas, labels, numbers
 from omkl.stream.notices import Notify
 from omkl.stream.raw import DataError

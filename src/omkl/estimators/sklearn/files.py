@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 
 from omkl import persist
+from omkl.algorithms.base import Task
 from omkl.estimators import files
 from omkl.estimators.sklearn import estimators
 from omkl.estimators.sklearn.base import Estimator
@@ -13,6 +14,11 @@ ESTIMATORS: dict[str, type[Estimator]] = {
     name: kind for name, kind in vars(estimators).items()
     if isinstance(kind, type) and issubclass(kind, Estimator) and kind.__module__ == estimators.__name__
 }  # fmt: skip
+
+
+def estimator_class(parameters: type, task: Task) -> type[Estimator]:
+    """The estimator for a task with these parameters."""
+    return next(kind for kind in ESTIMATORS.values() if issubclass(kind, parameters) and kind.task == task)
 
 
 def encode(model: Any, compact: bool) -> tuple[Any, persist.Arrays]:
