@@ -188,12 +188,15 @@ class Online:
         finally:
             self._lock.release()
 
-    def run_unchecked(self, X: Matrix, y: Vector, weight: Vector | None = None) -> Matrix:
+    def run_unchecked(
+        self, X: Matrix, y: Vector, weight: Vector | None = None, extra: Matrix | None = None
+    ) -> Matrix:
+        """`extra`, (rows, shape.extras), is filled with the algorithm's further values about each round."""
         out = np.empty(len(X) * self.shape.outputs)
         with self._lock:
             self._return_unused()
             uniforms = self._rng.random(len(X) * self._uniforms)
-            done, evaluated = self._runner.run(X, y, uniforms, weight, out)
+            done, evaluated = self._runner.run(X, y, uniforms, weight, out, None if extra is None else extra.reshape(-1))
             self.evaluations += evaluated
             if done < len(X):
                 self._pcg.advance(-(len(X) - done) * self._uniforms)
@@ -223,6 +226,12 @@ class Online:
         """(N,): the weight of every kernel in the prediction; they sum to at most 1."""
         with self._lock:
             return self.algorithm.kernel_weights(self.problem, self._runner.state)
+
+    @property
+    def extra(self) -> Vector:
+        """(shape.extras,): the algorithm's further values about the next round, such as half widths of intervals."""
+        with self._lock:
+            return np.array(self.algorithm.extra(self.problem, self._runner.state))
 
     @property
     def compiled(self) -> engine.Engine | None:
