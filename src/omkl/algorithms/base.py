@@ -8,6 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, Literal, NamedTuple, Protocol, TypeVar
 
+import numpy as np
+
 from omkl.algorithms.weights import normalised
 from omkl.arrays import Index, Vector
 from omkl.engine import Native
@@ -40,6 +42,7 @@ class Shape(NamedTuple):
     target: Literal["number", "sign", "label"] = "number"  # a sign is -1 or 1, a label is 0, ..., outputs - 1
     missing: bool = False  # whether an input may be missing, as NaN
     budget: int | None = None  # largest number of rows that a growing state stores
+    extras: int = 0  # further values about each round that are reported on request
 
 
 def unchanged(problem: Any, state: Any) -> Any:
@@ -52,6 +55,10 @@ def as_it_is(arrays: dict[str, Any], body: dict[str, Any]) -> tuple[dict[str, An
 
 def scale_the_data(problem: Any) -> str:
     return "scale y to a moderate range or lower learning_rate"
+
+
+def nothing(problem: Any, state: Any) -> Vector:
+    return np.zeros(0)
 
 
 def log_w_shares(problem: Any, state: Any) -> Vector:
@@ -97,6 +104,9 @@ class Algorithm(Generic[P, S]):
     started
         (problem, state) -> the round in which what predicts now began to learn, where the algorithm replaces it when
         the stream changes.
+    extra
+        (problem, state) -> (extras,) further values about the next round, beside its prediction, such as the half
+        widths of intervals.
     divergence_advice
         problem -> what a user can do where predictions diverge.
     distribution
@@ -131,6 +141,7 @@ class Algorithm(Generic[P, S]):
     grow: Callable[[P, S], S] = unchanged
     kernel_weights: Callable[[P, S], Vector] = log_w_shares
     started: Callable[[P, S], int] | None = None
+    extra: Callable[[P, S], Vector] = nothing
     divergence_advice: Callable[[P], str] = scale_the_data
     distribution: bool = False
     fixed_size: bool = True

@@ -41,11 +41,21 @@ class ReferenceRunner:
         self.unused -= self._needed
         return len(info.evaluated)
 
-    def run(self, X: Matrix, y: Vector, uniforms: Vector, weight: Vector | None, out: Vector) -> tuple[int, int]:
+    def run(
+        self,
+        X: Matrix,
+        y: Vector,
+        uniforms: Vector,
+        weight: Vector | None,
+        out: Vector,
+        extra: Vector | None = None,
+    ) -> tuple[int, int]:
         n = self._needed
         evaluated, rows = 0, _rows_of(out, len(X))
         for k, x in enumerate(X):
             w = 1.0 if weight is None else float(weight[k])
+            if extra is not None:
+                _rows_of(extra, len(X))[k] = self._algorithm.extra(self._problem, self.state)
             info = self._step(x, float(y[k]), uniforms[k * n : (k + 1) * n], w)
             if info is None:
                 return k, evaluated

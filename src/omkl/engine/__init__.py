@@ -69,7 +69,7 @@ class Runner:
     """One state, bound to the engine that runs it. The arrays stay NumPy's."""
 
     learn: Callable[[Vector, float, float], int]  # kernels evaluated, or why there was no round
-    run: Callable[[Matrix, Vector, Vector, Vector | None, Vector], tuple[int, int]]  # rows done, kernels evaluated
+    run: Callable[[Matrix, Vector, Vector, Vector | None, Vector, Vector | None], tuple[int, int]]  # rows, kernels
     predict: Callable[[Vector], float]
     predict_rows: Callable[[Matrix, Vector], None]
 
@@ -150,9 +150,17 @@ class GrowingRunner:
         self._reserve(1)
         return self._engine.learn(self._memory, x, y, weight)
 
-    def run(self, X: Matrix, y: Vector, uniforms: Vector, weight: Vector | None, out: Vector) -> tuple[int, int]:
+    def run(
+        self,
+        X: Matrix,
+        y: Vector,
+        uniforms: Vector,
+        weight: Vector | None,
+        out: Vector,
+        extra: Vector | None = None,
+    ) -> tuple[int, int]:
         self._reserve(len(X))
-        return self._engine.run(self._memory, X, y, uniforms, weight, out)
+        return self._engine.run(self._memory, X, y, uniforms, weight, out, extra)
 
     def predict(self, x: Vector) -> float:
         return self._engine.predict(self._memory, x)

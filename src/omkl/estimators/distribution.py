@@ -5,29 +5,15 @@ from typing import Any, Self
 
 import numpy as np
 
-from omkl.algorithms.graph_mkl import GAIN, LEVELS
+from omkl.algorithms.graph_mkl.constants import ONE_SIGMA
+from omkl.algorithms.graph_mkl.intervals import half_width, interval
 from omkl.arrays import Matrix, Vector
 from omkl.estimators.classification import split_at_new_labels, stacked
 from omkl.estimators.core import LabelCore, NumberCore, Row, Scale, only
 from omkl.online import Online
 from omkl.persist import Arrays, Json, demand, plain
-from omkl.validation import require
 
-ONE_SIGMA = 0.6827  # coverage of mean plus or minus one standard deviation of a Gaussian
 LEAST_PROBABILITY = 1e-300  # whose logarithm is still finite
-FAR = 2**62
-ALL_LEVELS = np.arange(len(LEVELS))
-TRACKING = np.exp(GAIN * (np.array([[False], [True]]) - (1 - LEVELS)))
-
-
-def half_width(reach: Matrix, coverage: float) -> Vector:
-    """Predicted deviations to either side that hold `coverage` of the targets, between the levels tracked."""
-    require(0 < coverage < 1, "coverage", "a number between 0 and 1", coverage)
-    place = np.interp(coverage, LEVELS, np.arange(len(LEVELS)))
-    low = min(int(place), len(LEVELS) - 2)
-    log_low, log_high = np.log(reach[..., low]), np.log(reach[..., low + 1])
-    out: Vector = np.exp(log_low + (place - low) * (log_high - log_low))
-    return out
 
 
 class DistributionRegressionCore(NumberCore):
@@ -52,41 +38,24 @@ class DistributionRegressionCore(NumberCore):
         """(rows, 2): mean, and half width of the interval that holds 68 % of the targets."""
         with self._lock:
             out = self.online.predict_rows_unchecked(X)
-            out[:, 1] *= half_width(self.online.state.reach, ONE_SIGMA)
+            out[:, 1] *= half_width(self.online.extra, ONE_SIGMA)
             return out
 
     def predict_interval(self, X: Matrix, coverage: float) -> Matrix:
         with self._lock:
             out = self.online.predict_rows_unchecked(X)
-            return ends(out, half_width(self.online.state.reach, coverage))
+            return interval(out, half_width(self.online.extra, coverage))
 
     def learn_rows(self, X: Matrix, y: Vector, weight: Vector | None = None) -> Vector:
         with self._lock:
             return self.online.run_unchecked(X, y, weight)[:, 0].copy()
 
     def learn_rows_interval(self, X: Matrix, y: Vector, coverage: float) -> Matrix:
-        half_width(self.online.state.reach, coverage)  # refuses before anything is learned
+        half_width(self.online.extra, coverage)  # refuses before anything is learned
         with self._lock:
-            out, reach = np.empty((len(X), 2)), np.empty((len(X), len(LEVELS)))
-            start = 0
-            while start < len(X):
-                tracked, rows = self._foresight()
-                stop = min(start + rows, len(X))
-                reach[start] = self.online.state.reach
-                out[start:stop] = self.online.run_unchecked(X[start:stop], y[start:stop])
-                for k in range(start, stop - 1):
-                    mean, deviation = out[k]
-                    moves = TRACKING[(abs(y[k] - mean) > reach[k] * deviation).astype(np.intp), ALL_LEVELS]
-                    reach[k + 1] = reach[k] * moves if tracked else reach[k]
-                start = stop
-        return np.column_stack((out[:, 0], ends(out, half_width(reach, coverage))))
-
-    def _foresight(self) -> tuple[bool, int]:
-        s = self.online.state
-        if not s.unit[s.incumbent]:
-            return False, 1
-        trial: int = self.online.problem.trial
-        return True, trial - max(0, int(s.age[1 - s.incumbent])) if trial else FAR
+            half_widths = np.empty((len(X), self.online.shape.extras))
+            out = self.online.run_unchecked(X, y, extra=half_widths)
+        return np.column_stack((out[:, 0], interval(out, half_width(half_widths, coverage))))
 
     def predict_row(self, x: Row) -> float:
         with self._lock:
@@ -194,8 +163,3 @@ def normalised_rows(p: Matrix) -> Matrix:
     total = p.sum(axis=1, keepdims=True)
     out: Matrix = np.divide(p, total, out=np.zeros_like(p), where=total > 0)
     return out
-
-
-def ends(out: Matrix, width: Vector) -> Matrix:
-    """Lower and upper end of intervals of `width` deviations to either side."""
-    return np.column_stack((out[:, 0] - width * out[:, 1], out[:, 0] + width * out[:, 1]))

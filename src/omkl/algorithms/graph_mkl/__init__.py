@@ -18,34 +18,38 @@ from typing import NamedTuple
 
 import numpy as np
 
-from omkl.algorithms.base import Algorithm, Native
+from omkl.algorithms.base import Algorithm
 from omkl.algorithms.descent import require_bounded
 from omkl.algorithms.graph_mkl import change, intervals, learning, mixture, selection
 from omkl.algorithms.graph_mkl.mixture import Evaluations
 from omkl.algorithms.graph_mkl.problem import Problem, build, check_problem, shape, uniforms
 from omkl.algorithms.graph_mkl.scaling import bounded
-from omkl.algorithms.graph_mkl.settings import GraphSettings
+from omkl.algorithms.graph_mkl.settings import GraphSettings, Parameters
 from omkl.algorithms.graph_mkl.state import ExpertSet, State, check_state, grow, init, start_challenger, with_set
+from omkl.algorithms.graph_mkl.upgrade import RENAMED, upgrade
 from omkl.algorithms.weights import normalised
 from omkl.arrays import Index, Mask, Vector
+from omkl.engine.native import Native
 
 __all__ = [
     "ALGORITHM",
     "ExpertSet",
     "GraphSettings",
     "Info",
+    "Parameters",
     "Problem",
     "State",
     "build",
     "check_problem",
     "check_state",
     "grow",
+    "half_widths",
     "init",
+    "kernel_weights",
     "predict",
     "shape",
     "step",
     "uniforms",
-    "weights",
 ]
 
 
@@ -54,7 +58,6 @@ class Info(NamedTuple):
 
     prediction: Vector  # (mean, standard deviation), or (K,) probabilities of the labels
     evaluated: Index  # experts; those of the second set are numbered E, E + 1, ...
-    extra: Vector  # (levels,) the half widths of intervals before the row was learned; (0,) for labels
 
 
 class Round(NamedTuple):
@@ -95,8 +98,7 @@ def step(
     now = evaluate(problem, state, x)
     require_bounded(np.concatenate([e.mean for part in now.evaluations for e in part.values()]))
     numbers = np.array([g * problem.experts + e for g, part in enumerate(now.evaluations) for e in part])
-    half_widths = state.half_widths if problem.task == "regression" else np.zeros(0)
-    info = Info(now.prediction, numbers, half_widths)
+    info = Info(now.prediction, numbers)
     if weight == 0:
         return state._replace(t=state.t + 1), info
 
@@ -147,7 +149,17 @@ def end_trial(state: State, winner: int) -> State:
     return with_set(state, 1 - winner, loser)._replace(incumbent=winner, trend=change.Trend())
 
 
-def weights(problem: Problem, state: State, name: str = "") -> Vector:
+def started(problem: Problem, state: State) -> int:
+    """The round in which the incumbent began to learn."""
+    return state.t - state.sets[state.incumbent].age
+
+
+def half_widths(problem: Problem, state: State) -> Vector:
+    """(levels,): of the intervals of the next prediction, in its standard deviations; (0,) for labels."""
+    return state.half_widths if problem.task == "regression" else np.zeros(0)
+
+
+def kernel_weights(problem: Problem, state: State) -> Vector:
     """(N,): of every kernel in the incumbent's mixture; experts on no kernel have the rest to 1."""
     part = state.sets[state.incumbent]
     mask = selection.counted(problem, part.selection, part.age, incumbent=True)
@@ -160,6 +172,7 @@ def weights(problem: Problem, state: State, name: str = "") -> Vector:
 ALGORITHM: Algorithm[Problem, State] = Algorithm(
     name="graph-mkl",
     settings=GraphSettings,
+    parameters=Parameters,
     Problem=Problem,
     State=State,
     build=build,
@@ -171,5 +184,12 @@ ALGORITHM: Algorithm[Problem, State] = Algorithm(
     check_problem=check_problem,
     check_state=check_state,
     grow=grow,
+    kernel_weights=kernel_weights,
+    started=started,
+    extra=half_widths,
+    distribution=True,
+    fixed_size=False,
+    renamed=RENAMED,
+    upgrade=upgrade,
     native=Native(padded=("R", "theta", "R_linear", "theta_linear")),
 )

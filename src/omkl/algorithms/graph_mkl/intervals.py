@@ -4,7 +4,7 @@ import numpy as np
 
 from omkl.algorithms.graph_mkl.constants import HALF_WIDTH_GAIN, LEVELS, START_HALF_WIDTHS
 from omkl.arrays import Matrix, Vector
-from omkl.settings import require
+from omkl.validation import require
 
 
 def init() -> Vector:

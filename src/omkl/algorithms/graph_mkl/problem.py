@@ -3,14 +3,13 @@
 from collections.abc import Sequence
 from typing import NamedTuple, get_args
 
-import numpy as np
-
 from omkl.algorithms.base import Shape, Task
+from omkl.algorithms.graph_mkl.constants import LEVELS
 from omkl.algorithms.graph_mkl.settings import GraphSettings
+from omkl.algorithms.invariants import check_frequencies, check_graph, demand, is_count, is_real
 from omkl.arrays import Tensor
 from omkl.features import limit_inputs, frequencies
 from omkl.graph import Graph, similarity_graph
-from omkl.settings import is_number, is_whole
 
 
 class Problem(NamedTuple):
@@ -99,35 +98,22 @@ def uniforms(problem: Problem) -> int:
 def shape(problem: Problem) -> Shape:
     d = problem.V.shape[1]
     if problem.task == "regression":
-        return Shape(inputs=d, outputs=2, target="number", missing=True)
+        return Shape(inputs=d, outputs=2, target="number", missing=True, extras=len(LEVELS))
     return Shape(inputs=d, outputs=problem.K, target="label", missing=True)
 
 
 def check_problem(problem: Problem) -> None:
-    """Raise ValueError where a Problem read from a file cannot be."""
-    counts = (problem.K, problem.active, problem.warm_up, problem.trial)
-    require(problem.task in get_args(Task), "task")
-    require(all(is_whole(n) and 0 <= n < 2**62 for n in counts), "number of outputs, experts or rounds")
-    require(problem.K >= 1 and (problem.K == 1 or problem.task == "classification"), "number of outputs")
-    require(problem.active >= 2, "number of experts")
-    require(all(is_number(step) and 0 < step <= 1 for step in problem.steps), "steps")
-    require(all(is_number(width) and width > 0 for width in problem.widths), "widths")
-    require(all(is_number(ridge) and ridge > 0 for ridge in problem.ridges), "ridges")
-    require(len(problem.ridges) == problem.maps + 1, "number of ridges")
-    shares = (problem.discount, problem.memory, problem.min_leverage)
-    require(all(is_number(share) and 0 <= share < 1 for share in shares), "discount, memory or min_leverage")
-    require(isinstance(problem.stack, bool), "stack")
+    check_frequencies(problem.V)
     check_graph(problem.graph, len(problem.V))
-
-
-def check_graph(graph: Graph, N: int) -> None:
-    order, A, cover = graph
-    require(order.shape == A.shape == (N, N) and cover.shape == (N,), "graph: not one node for each kernel")
-    require(order.dtype == np.int64 and A.dtype == np.bool_ and cover.dtype == np.float64, "graph")
-    require(bool((np.sort(order, axis=1) == np.arange(N)).all()), "graph: its order is no permutation")
-    require(bool(A.any(axis=1).all() and A.any(axis=0).all()), "graph: a node without neighbours")
-
-
-def require(holds: bool, what: str) -> None:
-    if not holds:
-        raise ValueError(f"bad {what}")
+    demand(problem.task in get_args(Task), "unknown task")
+    demand(is_count(problem.K) and problem.K >= 1, "the number of outputs must be a positive count")
+    demand(problem.K == 1 or problem.task == "classification", "a number is one output")
+    counts = (problem.active, problem.warm_up, problem.trial)
+    demand(all(is_count(n) for n in counts) and problem.active >= 2, "bad number of experts or rounds")
+    demand(all(is_real(step) and 0 < step <= 1 for step in problem.steps), "steps must lie between 0 and 1")
+    demand(all(is_real(width) and width > 0 for width in problem.widths), "widths must be positive")
+    demand(all(is_real(ridge) and ridge > 0 for ridge in problem.ridges), "ridges must be positive")
+    demand(len(problem.ridges) == problem.maps + 1, "the ridges do not fit the number of kernels")
+    shares = (problem.discount, problem.memory, problem.min_leverage)
+    demand(all(is_real(share) and 0 <= share < 1 for share in shares), "shares must lie between 0 and 1")
+    demand(isinstance(problem.stack, bool), "`stack` must be true or false")

@@ -13,13 +13,13 @@ from omkl.algorithms.graph_mkl.constants import (
     MIN_RELATIVE_DEVIATION,
 )
 from omkl.algorithms.graph_mkl.problem import Problem
-from omkl.arrays import Matrix, Vector
+from omkl.arrays import Gappy, Matrix, Vector
 
 
 class Scaling(NamedTuple):
     """Location and scale of inputs and targets; a missing value is NaN."""
 
-    mean: Vector  # (d,)   of the inputs; NaN: not known yet
+    mean: Gappy  # (d,)   of the inputs; NaN: not known yet
     scale: Vector  # (d,)  1 / standard deviation of the inputs; 0: constant so far
     shift: Vector  # (K,)  mean of the target
     unit: float  #         its standard deviation; 0: not known yet; 1 for labels
@@ -28,7 +28,7 @@ class Scaling(NamedTuple):
 class FirstRows(NamedTuple):
     """The first rows of a set of experts, from which scaling and experts are fitted again."""
 
-    X: Matrix  # (FIRST_ROWS, d)
+    X: Gappy  # (FIRST_ROWS, d)
     Y: Matrix  # (FIRST_ROWS, K)
     weight: Vector  # (FIRST_ROWS,)
 

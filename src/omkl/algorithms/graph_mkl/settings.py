@@ -1,13 +1,13 @@
 """What a user may choose for GraphMKL, with all its defaults."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Self, get_args
+from typing import Any, ClassVar, Self, get_args
 
-from omkl.algorithms.base import Task
+from omkl.algorithms.base import Kernels, Task
 from omkl.algorithms.graph_mkl.constants import TRIAL_ROUNDS
 from omkl.kernels import Gaussian, Kernel, dictionary
-from omkl.settings import feature_names, is_number, is_whole, require
+from omkl.validation import is_number, is_whole, require, require_whole
 
 SINGLES = (0.15, 0.8)  # length scales of the kernels on single inputs that go with a named dictionary
 # Defaults that differ between the tasks
@@ -67,7 +67,7 @@ class GraphSettings:
     (43, 10)
     """
 
-    kernels: str | Iterable[Kernel] = "gaussian"
+    kernels: Kernels = "gaussian"
     n_features: int = 50
     out_degree: int = 3
     delta_dimension: int | None = 1
@@ -88,8 +88,7 @@ class GraphSettings:
 
     def __post_init__(self) -> None:
         for name in ("n_features", "out_degree", "warm_up", "outputs"):
-            number = getattr(self, name)
-            require(is_whole(number) and number >= 1, name, "a whole number of at least 1", number)
+            require_whole(name, getattr(self, name))
         require(self.delta_dimension in (None, 1), "delta_dimension", "None (that of the data) or 1",
                 self.delta_dimension)  # fmt: skip
         if self.singles is None:
@@ -113,9 +112,14 @@ class GraphSettings:
         valid = self.evaluate in ("quarter", "all") or (is_whole(self.evaluate) and int(self.evaluate) >= 2)
         require(valid, "evaluate", "quarter, all, or a whole number of at least 2", self.evaluate)
 
-    def for_task(self, task: Task, labels: int = 1) -> Self:
-        """The same settings for numbers, or for so many labels."""
-        return replace(self, task=task, outputs=labels if task == "classification" else 1)
+    @classmethod
+    def for_task(cls, task: Task, **choices: Any) -> Self:
+        """The settings of a task that leave what is not chosen, or None, at its default."""
+        return cls(task=task, **choices)
+
+    def with_outputs(self, outputs: int) -> Self:
+        """The same settings for another number of labels."""
+        return replace(self, outputs=outputs)
 
     def resolved(self, name: str) -> float:
         """The value of a setting whose default depends on the task."""
@@ -161,9 +165,62 @@ class GraphSettings:
         """Rounds of a challenger's trial; 0: there is no challenger."""
         return TRIAL_ROUNDS if self.adapt else 0
 
-    def problem(self, learner: str, d: int | None = None, *, names: Sequence[str] | None = None, seed: int = 0) -> Any:
-        """The Problem for d features, or for features of these names; `seed` decides the random features."""
-        from omkl.algorithms.graph_mkl.problem import build
 
-        require(learner == "graph-mkl", "learner", "graph-mkl for GraphSettings", learner)
-        return build(self, feature_names(d, names), seed)
+@dataclass(kw_only=True, eq=False, repr=False)
+class Parameters:
+    """What the estimators let a user choose.
+
+    kernels : str or list of Kernel, default="gaussian"
+        The dictionary: "gaussian" (11 Gaussians), "mixed", "families", "paper", or your own list; inputs are
+        standardised and divided by sqrt(number of features).
+    n_features : int, default=50
+        Random features per kernel.
+    out_degree : int, default=3
+        Kernels that count as neighbours of a kernel, itself among them, when experts are explored.
+    orders : tuple of int or None, default=(2, 2, None)
+        How many inputs a random feature depends on, kernel after kernel and again from the start; None for all.
+    singles : tuple of float, default=None
+        Length scales of additional Gaussian kernels whose random features depend on one input each; None for 0.15 and
+        0.8 beside a named dictionary, and none of them beside a list of kernels.
+    steps : tuple of float, default=(1.0, 0.25)
+        Step lengths of the gradient experts on every kernel, beside its least squares.
+    widths : tuple of float, default=(0.03, 0.1, 0.3)
+        Length scales of the memory experts, which average the last 1024 targets.
+    ridge : float, default=3e-3
+        Of the least squares.
+    evaluate : {"quarter", "all"} or int, default="quarter"
+        Experts evaluated for a row after the warm-up.
+    warm_up : int, default=512
+        Rows for which all experts are evaluated.
+    discount, memory : float, default=None
+        Share of the evidence forgotten, and of the noise estimate kept, with every row; None for 0.1 and 0.97 for
+        numbers, 0.01 and 0.98 for labels.
+    adapt : bool, default=True
+        Start a second set of experts when the error rises, and keep the better one.
+    min_leverage : float, default=None
+        Least variance of a prediction, in units of the noise, at which a row updates the covariance of a least
+        squares expert; its effective memory is 1 / min_leverage rows. None for 0.05 for numbers and 0.01 for labels; 0
+        for streams that never change.
+    stack : bool, default=True
+        Correct the mixture by residual stacking, a least squares on the experts' differences from it (numbers only).
+    """
+
+    kernels: Kernels = GraphSettings.kernels
+    n_features: int = GraphSettings.n_features
+    out_degree: int = GraphSettings.out_degree
+    orders: tuple[int | None, ...] = GraphSettings.orders
+    singles: tuple[float, ...] | None = GraphSettings.singles
+    steps: tuple[float, ...] = GraphSettings.steps
+    widths: tuple[float, ...] = GraphSettings.widths
+    ridge: float = GraphSettings.ridge
+    evaluate: str | int = GraphSettings.evaluate
+    warm_up: int = GraphSettings.warm_up
+    discount: float | None = GraphSettings.discount
+    memory: float | None = GraphSettings.memory
+    adapt: bool = GraphSettings.adapt
+    min_leverage: float | None = GraphSettings.min_leverage
+    stack: bool = GraphSettings.stack
+
+    @property
+    def algorithm_name(self) -> str:
+        return "graph-mkl"

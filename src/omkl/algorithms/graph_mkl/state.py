@@ -11,10 +11,11 @@ from omkl.algorithms.graph_mkl.experts import Coefficients, Noise, fresh_coeffic
 from omkl.algorithms.graph_mkl.least_squares import marginalise_features
 from omkl.algorithms.graph_mkl.memory import Window
 from omkl.algorithms.graph_mkl.mixture import Stack, fresh_stack
-from omkl.algorithms.graph_mkl.problem import Problem, require
+from omkl.algorithms.graph_mkl.problem import Problem
 from omkl.algorithms.graph_mkl.scaling import FirstRows, Scaling
 from omkl.algorithms.graph_mkl.selection import Selection
-from omkl.arrays import Vector
+from omkl.algorithms.invariants import demand, is_count, is_real
+from omkl.arrays import Vector, leaves
 
 
 class ExpertSet(NamedTuple):
@@ -137,30 +138,24 @@ def grown_coefficients(problem: Problem, part: ExpertSet, more_d: int, more_K: i
 
 
 def check_state(problem: Problem, state: State) -> None:
-    """Raise ValueError where a State read from a file does not fit its Problem."""
-    template = init(problem, np.zeros(2))
-    require(state.half_widths.shape == template.half_widths.shape, "half_widths: they do not fit the problem")
-    require(bool((state.half_widths > 0).all()), "half_widths: not all are positive")
-    require(state.trend.rounds >= 0, "trend")
+    wanted = leaves(init(problem, np.zeros(2)))
+    for name, leaf in leaves(state).items():
+        if isinstance(wanted[name], np.ndarray):
+            demand(leaf.shape == wanted[name].shape, f"{name} does not fit the problem")
+    demand(is_count(state.t) and is_count(state.trend.rounds), "the number of rounds must be a count")
+    numbers = (state.trend.fast, state.trend.slow, *state.trial)
+    demand(all(is_real(number) for number in numbers), "means of errors and weights must be numbers")
+    demand(state.incumbent in (0, 1) and state.sets[state.incumbent].age >= 0, "there is no incumbent")
+    demand(bool((state.half_widths > 0).all()), "a half width is not positive")
     for part in state.sets:
-        check_set(problem, part, template.sets[0])
-    require(state.incumbent in (0, 1), "incumbent")
-    require(state.sets[state.incumbent].age >= 0, "incumbent: it is not there")
-    require(isinstance(state.t, int) and 0 <= state.t < 2**62, "number of rounds")
+        check_set(problem, part)
 
 
-def check_set(problem: Problem, part: ExpertSet, template: ExpertSet) -> None:
-    groups = (part.coefficients, part.noise, part.stack, part.scaling[:3], part.first, part.window)
-    wanted = (
-        template.coefficients, template.noise, template.stack, template.scaling[:3], template.first, template.window,
-    )  # fmt: skip
-    arrays = [part.evidence, part.selection.rank, *(a for group in groups for a in group)]
-    shapes = [template.evidence, template.selection.rank, *(a for group in wanted for a in group)]
-    for a, b in zip(arrays, shapes, strict=True):
-        require(a.shape == b.shape and a.dtype == b.dtype, "state: an array does not fit the problem")
-    E = problem.experts
-    require(bool((np.sort(part.selection.rank) == np.arange(E)).all()), "rank: it is no permutation of the experts")
-    require(0 <= part.selection.explorer < E, "explorer: there is no such expert")
-    require(-1 <= part.age < 2**62, "age")
-    require(bool((part.noise.rounds >= 0).all() and (part.noise.level >= 0).all()), "noise: negative")
-    require(part.scaling.unit >= 0 and bool((part.first.weight >= 0).all()), "unit or weight: negative")
+def check_set(problem: Problem, part: ExpertSet) -> None:
+    rank, explorer = part.selection
+    demand(bool((np.sort(rank) == np.arange(problem.experts)).all()), "the rank of the experts is not a permutation")
+    demand(is_count(explorer) and explorer < problem.experts, "there is no such explorer")
+    demand(is_count(part.age) or part.age == -1, "the age of a set must be a count, or -1")
+    demand(bool((part.noise.rounds >= 0).all() and (part.noise.level >= 0).all()), "a noise is negative")
+    demand(is_real(part.scaling.unit) and part.scaling.unit >= 0, "the unit of the target is negative")
+    demand(bool((part.first.weight >= 0).all()), "the weight of a row is negative")

@@ -27,25 +27,13 @@ ARRAYS = {
 NUMBERS = {"explorer": "selection.explorer", "unit": "scaling.unit", "age": "age"}
 
 
-def renamed(given: dict[str, Any]) -> dict[str, Any]:
-    """Settings, parameters or fields of a Problem with today's names.
-
-    >>> renamed({"ridge": 0.1, "sure": 0.05})
-    {'ridge': 0.1, 'min_leverage': 0.05}
-    """
-    return {RENAMED.get(name, name): value for name, value in given.items()}
-
-
 def upgrade(arrays: dict[str, Any], body: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
     """Arrays and numbers of a state in a file, of this version or version 1 -> by today's dotted names."""
     if "reach" not in arrays:
         return arrays, body
     new: dict[str, Any] = {"half_widths": arrays["reach"]}
     fast, slow, rounds = arrays["trend"].tolist()
-    incumbent, challenger = arrays["trust"].tolist()
-    numbers = {name: value for name, value in body.items()}
-    numbers |= {"trend.fast": fast, "trend.slow": slow, "trend.rounds": int(rounds)}
-    numbers |= {"trial.incumbent": incumbent, "trial.challenger": challenger}
+    numbers = body | {"trend": [fast, slow, int(rounds)], "trial": arrays["trust"].tolist()}
     for g in (0, 1):
         new |= {f"sets.{g}.{now}": arrays[before][g] for before, now in ARRAYS.items()}
         numbers |= {f"sets.{g}.{now}": arrays[before][g].item() for before, now in NUMBERS.items()}
