@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 from browser import assert_quiet, browser_needed, drawn_in, open_page
 from command import invoke
+from omkl.settings import LEARNERS
 from omkl_lab._peaks import peak
 from omkl_lab.bench import floor, job, peers, table, timing, web
 from omkl_lab.equations import ROOT
 from rich.console import Console
 
 from omkl import engine
-from omkl.settings import LEARNERS
 
 RESULTS, PAGE = ROOT / "results" / "bench.json", ROOT / "docs" / "benchmark.md"
 

@@ -188,15 +188,15 @@ class Online:
         finally:
             self._lock.release()
 
-    def run_unchecked(
-        self, X: Matrix, y: Vector, weight: Vector | None = None, extra: Matrix | None = None
-    ) -> Matrix:
+    def run_unchecked(self, X: Matrix, y: Vector, weight: Vector | None = None, extra: Matrix | None = None) -> Matrix:
         """`extra`, (rows, shape.extras), is filled with the algorithm's further values about each round."""
         out = np.empty(len(X) * self.shape.outputs)
         with self._lock:
             self._return_unused()
             uniforms = self._rng.random(len(X) * self._uniforms)
-            done, evaluated = self._runner.run(X, y, uniforms, weight, out, None if extra is None else extra.reshape(-1))
+            done, evaluated = self._runner.run(
+                X, y, uniforms, weight, out, None if extra is None else extra.reshape(-1)
+            )
             self.evaluations += evaluated
             if done < len(X):
                 self._pcg.advance(-(len(X) - done) * self._uniforms)

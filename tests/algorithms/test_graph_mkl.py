@@ -2,13 +2,13 @@
 
 import numpy as np
 import pytest
+from omkl.estimators.graph_core import GraphTargetCore
 from streams import graph_settings as small
 from streams import raw_and_turning as stream
 
 import omkl
 import omkl.river
 from omkl.algorithms import graph_mkl
-from omkl.estimators.graph_core import GraphTargetCore
 
 
 def test_sure_least_squares_go_on_learning():

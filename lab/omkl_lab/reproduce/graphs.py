@@ -3,11 +3,11 @@
 from typing import TypedDict
 
 import numpy as np
+from omkl.settings import Settings
 
 from omkl.graph import refined
 from omkl.kernels import dictionary
 from omkl.online import Online
-from omkl.settings import Settings
 from omkl_lab.streams import Stream
 
 ROUND = 300  # where the experiments stop refining

@@ -172,8 +172,19 @@ class Parameters:
         return "omkl-gf"
 
 
-ALGORITHM = Algorithm(
-    name="omkl-gf", settings=Settings, parameters=Parameters, Problem=Problem, State=State, build=build, init=init, predict=predict, step=step,
-    uniforms=uniforms, shape=shape, check_problem=check_problem, check_state=check_state,
+ALGORITHM: Algorithm[Problem, State] = Algorithm(
+    name="omkl-gf",
+    settings=Settings,
+    parameters=Parameters,
+    Problem=Problem,
+    State=State,
+    build=build,
+    init=init,
+    predict=predict,
+    step=step,
+    uniforms=uniforms,
+    shape=shape,
+    check_problem=check_problem,
+    check_state=check_state,
     divergence_advice=divergence_advice,
-)  # fmt: skip
+)

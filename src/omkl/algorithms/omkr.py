@@ -163,8 +163,22 @@ class Parameters:
         return "omkr"
 
 
-ALGORITHM = Algorithm(
-    name="omkr", settings=Settings, parameters=Parameters, Problem=Problem, State=State, build=build, init=init, predict=predict, step=step,
-    uniforms=uniforms, shape=shape, check_problem=check_problem, check_state=check_state, tasks=("regression",), grow=grow, fixed_size=False,
+ALGORITHM: Algorithm[Problem, State] = Algorithm(
+    name="omkr",
+    settings=Settings,
+    parameters=Parameters,
+    Problem=Problem,
+    State=State,
+    build=build,
+    init=init,
+    predict=predict,
+    step=step,
+    uniforms=uniforms,
+    shape=shape,
+    check_problem=check_problem,
+    check_state=check_state,
+    tasks=("regression",),
+    grow=grow,
+    fixed_size=False,
     native=Native(view=view, supports=supports, padded=(), grows=("S", "alpha")),
-)  # fmt: skip
+)

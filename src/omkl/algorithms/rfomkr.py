@@ -106,7 +106,19 @@ class Parameters:
         return "rfomkr"
 
 
-ALGORITHM = Algorithm(
-    name="rfomkr", settings=Settings, parameters=Parameters, Problem=Problem, State=State, build=build, init=init, predict=predict, step=step,
-    uniforms=uniforms, shape=shape, check_problem=check_problem, check_state=check_state, tasks=("regression",),
-)  # fmt: skip
+ALGORITHM: Algorithm[Problem, State] = Algorithm(
+    name="rfomkr",
+    settings=Settings,
+    parameters=Parameters,
+    Problem=Problem,
+    State=State,
+    build=build,
+    init=init,
+    predict=predict,
+    step=step,
+    uniforms=uniforms,
+    shape=shape,
+    check_problem=check_problem,
+    check_state=check_state,
+    tasks=("regression",),
+)

@@ -139,8 +139,20 @@ def check_state(problem: Problem, state: State) -> None:
     demand(fits and bool((state.d == np.arange(N)).any()), "d does not name leading nodes")
 
 
-ALGORITHM = Algorithm(
-    name="sfg-mkl-r", settings=Settings, parameters=sfg_mkl.Parameters, preset={"refine": True}, Problem=Problem, State=State, build=build, init=init, predict=predict,
-    step=step, uniforms=uniforms, shape=shape, check_problem=check_problem, check_state=check_state,
+ALGORITHM: Algorithm[Problem, State] = Algorithm(
+    name="sfg-mkl-r",
+    settings=Settings,
+    parameters=sfg_mkl.Parameters,
+    preset={"refine": True},
+    Problem=Problem,
+    State=State,
+    build=build,
+    init=init,
+    predict=predict,
+    step=step,
+    uniforms=uniforms,
+    shape=shape,
+    check_problem=check_problem,
+    check_state=check_state,
     divergence_advice=divergence_advice,
-)  # fmt: skip
+)

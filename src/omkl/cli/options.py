@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from omkl import algorithms
-
 from omkl.cli.base import split_names
 
 if TYPE_CHECKING:

@@ -152,7 +152,7 @@ class Template:
 
 
 def as_version_1(body: persist.Json) -> persist.Json:
-    """The body of an estimator under its first names, so that keys packed by earlier versions keep their fingerprint."""
+    """The body of an estimator under its first names: keys packed by earlier versions keep their fingerprint."""
     core = {name: value for name, value in body["core"].items() if name != "task"}
     first = {new: old for old, new in algorithms.get(core["learner"]).renamed.items()}
 

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 import numpy as np
 
 from omkl import algorithms, persist
+from omkl.algorithms.base import Task
 from omkl.arrays import Mask, Matrix, Vector
 from omkl.estimators import files
 from omkl.estimators.core import Core
-from omkl.algorithms.base import Task
 from omkl.estimators.declaration import Declaration
 from omkl.kernels import Kernel
 from omkl.persist import Arrays, demand

@@ -7,10 +7,10 @@ import pyarrow as pa
 
 from omkl.arrays import Mask, Vector
 from omkl.estimators.declaration import Task
-from omkl.validation import LARGEST_TARGET
 from omkl.stream.cells import Comma, commas, labels, numbers
 from omkl.stream.notices import Notify
 from omkl.stream.raw import DataError
+from omkl.validation import LARGEST_TARGET
 
 MAX_LABELS = 100  # every label has coefficients of its own in every expert
 GUESS_ROWS = 1000

@@ -7,10 +7,10 @@ import ctypes
 import sys
 
 import numpy as np
+from omkl.settings import GraphSettings, LearnerName, Settings
 from omkl_lab._peaks import peak
 
 from omkl.online import Online
-from omkl.settings import GraphSettings, LearnerName, Settings
 
 ROWS, D = 256, 15
 OF_THE_PAPER: tuple[LearnerName, ...] = ("omkr", "rfomkr", "raker", "omkl-gf", "sfg-mkl", "sfg-mkl-r")

@@ -1,8 +1,8 @@
 """GraphMKL: a mixture of least squares, gradient and memory experts on a dictionary of kernels.
 
 Not in the paper. It keeps the paper's idea, a dictionary of kernels and a similarity graph that decides what is
-evaluated, and makes of it a learner for raw streams. `docs/graph_mkl.md` states every formula; (G1), (G2), ... at the ends
-of lines are its numbers. The parts:
+evaluated, and makes of it a learner for raw streams. `docs/graph_mkl.md` states every formula; (G1), (G2), ... at
+the ends of lines are its numbers. The parts:
 
     settings, problem     what a user may choose, and what never changes during a run
     scaling               raw units in: standardisation by the first rows

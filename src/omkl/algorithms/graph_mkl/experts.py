@@ -57,7 +57,7 @@ class Evaluation(NamedTuple):
 
 def fresh_coefficients(problem: Problem) -> Coefficients:
     """As before the first row: theta = 0 and P = I / ridge."""
-    (N, d, D), K = problem.V.shape, problem.K
+    (_, d, D), K = problem.V.shape, problem.K
     n = 2 * D
     c = Coefficients(
         R=padded(problem.maps, n, n),
@@ -156,9 +156,7 @@ def update(
                 )
             else:
                 gap = target - theta @ evaluation.z
-                R[...], theta[...] = least_squares.update(
-                    R, theta, evaluation.phi, gap, weight, problem.min_leverage
-                )
+                R[...], theta[...] = least_squares.update(R, theta, evaluation.phi, gap, weight, problem.min_leverage)
     return c
 
 
@@ -209,4 +207,3 @@ def rescaled_noise(noise: Noise, before: Scaling, now: Scaling) -> Noise:
     if before.unit == now.unit or not before.unit:
         return noise
     return noise._replace(level=noise.level * (before.unit / now.unit) ** 2)
-

@@ -1,4 +1,4 @@
-"""What one set of experts does in a round of GraphMKL: it evaluates its experts, learns, and is fitted again early on."""
+"""What one set of GraphMKL's experts does in a round: evaluate, learn and, early on, fit everything again."""
 
 import numpy as np
 

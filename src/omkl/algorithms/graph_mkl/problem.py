@@ -8,7 +8,7 @@ from omkl.algorithms.graph_mkl.constants import LEVELS
 from omkl.algorithms.graph_mkl.settings import GraphSettings
 from omkl.algorithms.invariants import check_frequencies, check_graph, demand, is_count, is_real
 from omkl.arrays import Tensor
-from omkl.features import limit_inputs, frequencies
+from omkl.features import frequencies, limit_inputs
 from omkl.graph import Graph, similarity_graph
 
 

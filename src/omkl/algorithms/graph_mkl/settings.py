@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Self, get_args
+from typing import Any, Self, get_args
 
 from omkl.algorithms.base import Kernels, Task
 from omkl.algorithms.graph_mkl.constants import TRIAL_ROUNDS
