@@ -27,7 +27,26 @@ from omkl.persist.values import (
 )
 
 __all__ = [
-    "Arrays", "Codec", "Json", "decode_kernels", "decode_part", "decode_problem", "decode_progress", "decode_tuple", "demand", "encode_kernels",
-    "encode_part", "encode_progress", "encode_tuple", "from_bytes", "load", "plain", "register", "register_kernel",
-    "require_finite", "save", "to_bytes", "write_atomically",
-]  # fmt: skip
+    "Arrays",
+    "Codec",
+    "Json",
+    "decode_kernels",
+    "decode_part",
+    "decode_problem",
+    "decode_progress",
+    "decode_tuple",
+    "demand",
+    "encode_kernels",
+    "encode_part",
+    "encode_progress",
+    "encode_tuple",
+    "from_bytes",
+    "load",
+    "plain",
+    "register",
+    "register_kernel",
+    "require_finite",
+    "save",
+    "to_bytes",
+    "write_atomically",
+]

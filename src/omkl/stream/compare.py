@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from omkl.algorithms.base import Task
 from omkl.errors import BudgetWarning, DivergenceError
-from omkl.estimators.declaration import Task, supports
+from omkl.estimators.declaration import supports
 from omkl.stream.baselines import most_frequent, running_means
 from omkl.stream.history import History
 from omkl.stream.model import StreamModel

@@ -4,8 +4,8 @@ from typing import Any
 
 import numpy as np
 
+from omkl.algorithms.base import Task
 from omkl.arrays import Index, Mask, Matrix, Vector
-from omkl.estimators.declaration import Task
 from omkl.persist import Arrays, demand
 from omkl.stream.baselines import most_frequent, running_means
 from omkl.stream.model import StreamModel

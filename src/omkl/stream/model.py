@@ -5,8 +5,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from omkl.algorithms.base import Task
 from omkl.arrays import Index, Matrix, Vector
-from omkl.estimators.declaration import Task
 from omkl.kernels import Kernel
 from omkl.stream.columns import Encoder
 from omkl.stream.learner import Learner, new_learner

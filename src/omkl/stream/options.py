@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
-from omkl.estimators.declaration import Task
+from omkl.algorithms.base import Task
 from omkl.stream.parsers import Format
 from omkl.stream.raw import DataError
 from omkl.stream.writer import WRITTEN

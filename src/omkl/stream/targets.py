@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from omkl.algorithms.base import Task
 from omkl.arrays import Mask, Vector
-from omkl.estimators.declaration import Task
 from omkl.stream.cells import Comma, commas, labels, numbers
 from omkl.stream.notices import Notify
 from omkl.stream.raw import DataError

@@ -14,7 +14,8 @@ def init() -> Vector:
 def update(half_widths: Vector, prediction: Vector, y: float) -> Vector:
     """A target outside an interval widens it and one inside narrows it, in the ratio that holds the coverage."""
     missed = abs(y - prediction[0]) > half_widths * prediction[1]
-    return half_widths * np.exp(HALF_WIDTH_GAIN * (missed - (1 - np.array(LEVELS))))  # (G38)
+    out: Vector = half_widths * np.exp(HALF_WIDTH_GAIN * (missed - (1 - np.array(LEVELS))))  # (G38)
+    return out
 
 
 def half_width(half_widths: Matrix, coverage: float) -> Vector:

@@ -68,7 +68,8 @@ class Estimator:
 
     def _start(self, names: Any) -> None:
         # without any feature there is still a constant to learn
-        features, scale = in_order(set(names)) or [""], getattr(self, "scale", "none")
+        features = in_order(set(names)) or [""]
+        scale: Scale = getattr(self, "scale", "none")
         settings, seed = settings_of(self, self.task), make_seed(self.seed)
         self._core = new_core(self.algorithm_name, self.task, settings, seed, features, scale)
 

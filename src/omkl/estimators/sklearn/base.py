@@ -70,7 +70,8 @@ class Estimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no typ
     def new_core(self) -> Any:
         """A core that has learned nothing, for the features and labels that this estimator knows."""
         classes = self.classes_.tolist() if self.task == "classification" else None
-        names, scale = column_names(self.n_features_in_), getattr(self, "scale", "none")
+        names = column_names(self.n_features_in_)
+        scale: Scale = getattr(self, "scale", "none")
         return new_core(
             self.algorithm_name, self.task, settings_of(self, self.task), self.seed(), names, scale, classes
         )
@@ -94,7 +95,8 @@ class Estimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no typ
     @property
     def n_samples_seen_(self) -> int:
         """Rows learned."""
-        return self._core().online.t
+        t: int = self._core().online.t
+        return t
 
     @property
     def kernels_(self) -> list[Kernel]:
