@@ -1,6 +1,8 @@
 """Online multi-kernel learning: predict, see the target, learn, without choosing a kernel beforehand."""
 
 import importlib
+import re
+from pathlib import Path
 from typing import Any
 
 _HOMES = {
@@ -13,7 +15,13 @@ _HOMES = {
     "omkl._version": ("__version__",),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
-_ESTIMATORS = "omkl.estimators.sklearn"
+_ESTIMATORS = "omkl.estimators.sklearn.estimators"
+
+
+def _estimators() -> list[str]:
+    """Names of the estimators, read from their source: importing them would import scikit-learn."""
+    source = Path(__file__).parent.joinpath(*_ESTIMATORS.split(".")[1:]).with_suffix(".py")
+    return re.findall(r"^class (\w+)", source.read_text(encoding="utf-8"), flags=re.MULTILINE)
 
 
 def __getattr__(name: str) -> Any:
@@ -21,9 +29,8 @@ def __getattr__(name: str) -> Any:
     if name in _HOME_OF:
         return getattr(importlib.import_module(_HOME_OF[name]), name)
     if name == "__all__":
-        estimators = importlib.import_module(_ESTIMATORS).ESTIMATORS
-        return sorted([*(name for name in _HOME_OF if not name.startswith("_")), *estimators])
-    if name.endswith(("Regressor", "Classifier")) and hasattr(importlib.import_module(_ESTIMATORS), name):
+        return sorted([*(name for name in _HOME_OF if not name.startswith("_")), *_estimators()])
+    if name in _estimators():
         return getattr(importlib.import_module(_ESTIMATORS), name)
     raise AttributeError(f"module 'omkl' has no attribute {name!r}")
 
