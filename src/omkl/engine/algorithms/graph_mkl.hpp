@@ -1,4 +1,4 @@
-// As algorithms/graph_mkl: a mixture of least squares, gradient and memory experts on a dictionary of kernels.
+// C++ counterpart of algorithms/graph_mkl: a mixture of least squares, gradient and memory experts on a dictionary of kernels.
 // graph_mkl/ has the parts.
 #pragma once
 #include "graph_mkl/state.hpp"

@@ -1,4 +1,4 @@
-// As algorithms/sfg_mkl.py (Algorithm 1): draw a node, evaluate its out-neighbours, learn from them.
+// C++ counterpart of algorithms/sfg_mkl.py (Algorithm 1): draw a node, evaluate its out-neighbours, learn from them.
 #pragma once
 #include "problem.hpp"
 

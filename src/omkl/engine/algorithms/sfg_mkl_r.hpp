@@ -1,5 +1,5 @@
-// As algorithms/sfg_mkl_r.py (Algorithm 2): SFG-MKL on a graph that is refined by the weights of the nodes.
-// The refined graph is the original one and at most one more edge into each kernel, (d_i, i).
+// C++ counterpart of algorithms/sfg_mkl_r.py (Algorithm 2): SFG-MKL on a graph that is refined by the weights of the
+// nodes. The refined graph is the original one and at most one more edge into each kernel, (d_i, i).
 #pragma once
 #include "algorithms/sfg_mkl.hpp"
 #include "problem.hpp"
@@ -62,7 +62,7 @@ constexpr long RANK = 10;
 constexpr double ROUNDING = 4e-16;
 
 inline double tenth_largest(const double *log_u, long N) {
-  double top[RANK];
+  double top[RANK] = {};
   const long rank = N < RANK ? N : RANK;
   long n = 0;
   for (long i = 0; i < N; ++i) {
