@@ -2,6 +2,7 @@ import contextlib
 import math
 import os
 from types import SimpleNamespace
+from typing import get_args
 from unittest.mock import patch
 
 import numpy as np
@@ -10,17 +11,19 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from streams import DESCENDING, FAMILIES, GRAPHS, LEARNERS, arrays_of, of_all_families, small, stream, weights_of
 
-from omkl import engine
+from omkl import algorithms, engine
 from omkl.algorithms import omkr, raker, sfg_mkl
-from omkl.algorithms.descent import STABILISERS, Descent
+from omkl.algorithms.descent import Descent, Stabiliser
+from omkl.algorithms.nodes import Commit
 from omkl.algorithms.schedule import Schedule
-from omkl.algorithms.sfg_mkl import COMMITS
+from omkl.algorithms.settings import Settings
 from omkl.engine import _native
 from omkl.errors import DivergenceError
 from omkl.kernels import Gaussian
 from omkl.losses import LOSSES
-from omkl.online import ROUNDS, Checkpoint, Online
-from omkl.settings import Settings
+from omkl.online import Checkpoint, Online
+
+STABILISERS, COMMITS = get_args(Stabiliser), get_args(Commit)
 
 ISA = pytest.mark.parametrize("isa", engine.supported())
 LOSS = pytest.mark.parametrize("loss", LOSSES)
@@ -46,7 +49,7 @@ def assert_lockstep(learner, chosen, d, X, y, weight=None, seed=0, restart=False
     from the first row. Dividing by p and q amplifies differences: an error in log u grows by about
     exp(sum of eta times loss), so that without `restart` only low rates keep it near 1e-16.
     """
-    plain = Online.make(learner, chosen, d, seed, backend="rounds")
+    plain = Online.make(learner, chosen, d, seed, backend="numpy")
     compiled = [Online.make(learner, chosen, d, seed, isa=isa) for isa in engine.supported()]
     for row in range(len(X)):
         here = slice(row, row + 1)
@@ -110,15 +113,15 @@ def test_the_engine_and_numpy_agree_under_all_options_of_raker(loss, horizon, st
 
 @HORIZON
 @pytest.mark.parametrize("beta", [None, 0.01, 1 / 24])
-def test_the_engine_and_numpy_agree_on_the_leaders(horizon, beta):
+def test_the_engine_and_numpy_agree_on_the_dominating_nodes(horizon, beta):
     chosen = Settings(kernels=of_all_families(23), n_features=6, out_degree=3, horizon=horizon, beta=beta, **GENTLE)
     assert_lockstep("sfg-mkl-r", chosen, 2, *stream(200, 2))
 
 
 @ISA
 @pytest.mark.parametrize("N", [3, 7, 23, 41])
-def test_where_all_nodes_are_alike_and_beta_is_one_nth_all_of_them_lead_despite_rounding(N, isa):
-    problem = small(kernels=of_all_families(N), beta=1 / N).problem("sfg-mkl-r", 2)
+def test_where_all_nodes_are_alike_and_beta_is_one_nth_all_of_them_dominate_despite_rounding(N, isa):
+    problem = algorithms.problem("sfg-mkl-r", small(kernels=of_all_families(N), beta=1 / N), 2)
     online = Online("sfg-mkl-r", problem, 0, isa=isa)
     for _ in range(50):  # rows of no weight: only the exploration changes
         online.run(np.zeros((1, 2)), np.zeros(1), np.zeros(1))
@@ -129,8 +132,8 @@ def test_where_all_nodes_are_alike_and_beta_is_one_nth_all_of_them_lead_despite_
 @pytest.mark.parametrize("learner", ["omkl-gf", *GRAPHS])
 def test_exploration_is_never_more_than_certain_in_the_engine_too(learner, isa):
     X, y = stream(40, 2)
-    problem = small().problem(learner, 2)._replace(schedule=Schedule(0.05, 5.0, anytime=True))
-    plain, compiled = Online(learner, problem, 0, backend="rounds"), Online(learner, problem, 0, isa=isa)
+    problem = algorithms.problem(learner, small(), 2)._replace(schedule=Schedule(0.05, 5.0, anytime=True))
+    plain, compiled = Online(learner, problem, 0, backend="numpy"), Online(learner, problem, 0, isa=isa)
     assert_close(plain.run(X, y), compiled.run(X, y), "prediction")
     assert_close(plain.state.log_w, compiled.state.log_w, "log_w")
 
@@ -171,7 +174,7 @@ def situations(draw, learner, rates):
     seed = draw(st.integers(0, 2**32))
     X, y = stream(rows, d, seed, loss)
     if learner != "omkr":
-        phases = np.abs(np.einsum("rd,idk->rik", X, chosen.problem(learner, d, seed=seed).V))
+        phases = np.abs(np.einsum("rd,idk->rik", X, algorithms.problem(learner, chosen, d, seed=seed).V))
         X *= 10 ** draw(st.floats(0, 3)) / phases.max()
     weight = draw(st.none() | st.just(weights_of(rows, seed)))
     return chosen, d, X, y, weight, seed
@@ -210,7 +213,7 @@ def test_the_engine_and_numpy_agree_on_a_logistic_step_of_any_length():
 
 @ISA
 def test_a_sample_on_the_edge_of_the_hinge_moves_nothing(isa):
-    problem = small(n_features=4, loss="hinge", stabiliser="none", ridge=0.0).problem("raker", 1)
+    problem = algorithms.problem("raker", small(n_features=4, loss="hinge", stabiliser="none", ridge=0.0), 1)
     theta = np.zeros((5, 2, 4))
     theta[:, 1, 0] = 2.0  # at 0 the cosines are 1 / sqrt(4): all predict 1
     checkpoint = Checkpoint(raker.State(theta, np.zeros(5), 0), np.random.PCG64(0).state, 0)
@@ -239,7 +242,7 @@ def test_the_engine_and_numpy_agree_on_omkr_with_a_budget(budget):
 def test_the_engine_and_numpy_agree_on_omkr_with_more_than_one_block_of_support_points(isa):
     X, y = stream(1200, 2)
     chosen = small(kernels=of_all_families(6))
-    plain, compiled = Online.make("omkr", chosen, 2, backend="rounds"), Online.make("omkr", chosen, 2, isa=isa)
+    plain, compiled = Online.make("omkr", chosen, 2, backend="numpy"), Online.make("omkr", chosen, 2, isa=isa)
     assert_close(plain.run(X, y), compiled.run(X, y), "prediction")
     assert_close(plain.state.alpha, compiled.state.alpha, "alpha")
 
@@ -299,7 +302,7 @@ def test_the_engine_and_numpy_agree_where_some_phases_are_outside_the_range_of_t
     """In one dimension a phase is one product, so both see the same phases however large."""
     X, y = stream(100, 1)
     chosen = small(kernels=[Gaussian(scale) for scale in np.geomspace(1e-6, 1.0, 5)], **GENTLE)
-    X *= largest / np.abs(X[0, 0] * chosen.problem(learner, 1).V).max()
+    X *= largest / np.abs(X[0, 0] * algorithms.problem(learner, chosen, 1).V).max()
     assert_lockstep(learner, chosen, 1, X, y)
 
 
@@ -309,7 +312,7 @@ def test_the_engine_and_numpy_agree_where_some_phases_are_outside_the_range_of_t
 def node_drawn(p, r, isa):
     """The node that the engine draws with this uniform number from probabilities p / sum(p)."""
     N = len(p)
-    problem = small(kernels=of_all_families(N), out_degree=1, exploration=0.0).problem("sfg-mkl", 1)
+    problem = algorithms.problem("sfg-mkl", small(kernels=of_all_families(N), out_degree=1, exploration=0.0), 1)
     state = sfg_mkl.init(problem, np.zeros(1))._replace(log_u=np.log(p))
     online = Online("sfg-mkl", problem, checkpoint=Checkpoint(state, np.random.PCG64(0).state, 0), isa=isa)
     online._rng = SimpleNamespace(random=lambda n: np.full(n, r))
@@ -338,9 +341,9 @@ def test_the_largest_uniform_falls_on_the_last_node_however_the_probabilities_ar
 @pytest.mark.parametrize(("size", "diverges"), [(0.9e100, False), (1.1e100, True)])
 def test_a_prediction_above_1e100_is_a_divergence_in_the_engine_too(learner, isa, size, diverges):
     """theta on one cosine or alpha on one support point, at the sample itself: every kernel predicts `size`."""
-    problem = small(budget=8).problem(learner, 1)
-    rounds = ROUNDS[learner]
-    state = rounds.init(problem, np.zeros(rounds.draws(problem)))
+    problem = algorithms.problem(learner, small(budget=8), 1)
+    algorithm = algorithms.get(learner)
+    state = algorithm.init(problem, np.zeros(algorithm.uniforms(problem)))
     if learner == "omkr":
         state = state._replace(S=np.zeros((1, 1)), alpha=np.full((5, 1), size))
     else:
@@ -362,7 +365,7 @@ def rounds_until_divergence(online, X, y):
 def test_the_engine_and_numpy_diverge_within_a_round_of_each_other(learner):
     X, y = stream(2000, 2)
     chosen = small(stabiliser="none", learning_rate=3.0, horizon=2000)
-    plain = rounds_until_divergence(Online.make(learner, chosen, 2, backend="rounds"), X, y)
+    plain = rounds_until_divergence(Online.make(learner, chosen, 2, backend="numpy"), X, y)
     assert plain > 20
     for isa in engine.supported():
         assert abs(rounds_until_divergence(Online.make(learner, chosen, 2, isa=isa), X, y) - plain) <= 1
@@ -372,14 +375,14 @@ def test_the_engine_and_numpy_diverge_within_a_round_of_each_other(learner):
 
 
 def test_every_algorithm_has_an_engine():
-    assert set(_native.engines) == set(ROUNDS)
+    assert set(_native.engines) == set(algorithms.names())
 
 
 @pytest.mark.parametrize("learner", LEARNERS)
 def test_a_state_whose_arrays_do_not_fit_the_problem_is_refused(learner):
-    problem, native = small(budget=8).problem(learner, 2), engine.NATIVE[learner]
-    compiled = engine.compile_problem(learner, native, problem)
-    state = ROUNDS[learner].init(problem, np.zeros(ROUNDS[learner].draws(problem)))
+    algorithm, problem = algorithms.get(learner), algorithms.problem(learner, small(budget=8), 2)
+    native, compiled = algorithm.native, engine.compile_problem(learner, algorithm.native, problem)
+    state = algorithm.init(problem, np.zeros(algorithm.uniforms(problem)))
     arrays = {name: a for name, a in state._asdict().items() if isinstance(a, np.ndarray)}
     engine.runner(compiled, native, state)
     for name, a in arrays.items():
@@ -393,7 +396,7 @@ def test_a_state_whose_arrays_do_not_fit_the_problem_is_refused(learner):
 @pytest.mark.parametrize("learner", sorted({*LEARNERS} - {"omkr"}))
 def test_frequencies_of_any_layout_are_read_alike(learner):
     X, y = stream(30, 3)
-    problem = small(n_features=7).problem(learner, 3)
+    problem = algorithms.problem(learner, small(n_features=7), 3)
     want = Online(learner, problem, 0).run(X, y)
     for V in (
         np.ascontiguousarray(problem.V),

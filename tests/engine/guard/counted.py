@@ -9,11 +9,11 @@ import sys
 import numpy as np
 from omkl_lab._peaks import peak
 
+from omkl import GraphSettings, Settings
 from omkl.online import Online
-from omkl.settings import GraphSettings, LearnerName, Settings
 
 ROWS, D = 256, 15
-OF_THE_PAPER: tuple[LearnerName, ...] = ("omkr", "rfomkr", "raker", "omkl-gf", "sfg-mkl", "sfg-mkl-r")
+OF_THE_PAPER = ("omkr", "rfomkr", "raker", "omkl-gf", "sfg-mkl", "sfg-mkl-r")
 
 
 def main() -> None:
