@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from omkl.algorithms.graph_mkl.settings import GraphSettings
+from omkl.algorithms.settings import Settings
 from omkl.kernels import Cauchy, Gaussian, Kernel, Laplacian, Matern
 from omkl.online import Online
-from omkl.settings import GraphSettings, Settings
 
 DATA = os.environ.get("OMKL_DATA", "")
 data_needed = pytest.mark.skipif(not DATA, reason="OMKL_DATA must name the folder with airfoil.csv and its like")

@@ -70,7 +70,7 @@ def speed() -> dict[str, float]:
             online.learn(x, target)
 
     def through_engine() -> None:
-        online._runner.feed(r)
+        online._runner.supply(r)
         for x, target in zip(X, targets, strict=True):
             bare(x, target, 1.0)
 

@@ -72,8 +72,8 @@ inline long bytes_read(double *a, long times) {
 inline long least_squares_steps(double *a, long times) {
   constexpr long n = 100, stride = 104, kernels = 5, size = n * stride;
   static_assert(kernels * size + 10 * stride <= LEAST_SQUARES_SIZE);
-  double *z = a + kernels * size, *phi = z + stride, *keep = phi + stride, *take = keep + stride, *Pz = take + stride,
-         *theta = Pz + stride;
+  double *z = a + kernels * size, *phi = z + stride, *scale = phi + stride, *subtract = scale + stride,
+         *Pz = subtract + stride, *theta = Pz + stride;
   for (long j = 0; j < LEAST_SQUARES_SIZE; ++j) a[j] = 0;
   for (long i = 0; i < kernels * n; ++i) a[i * stride + i % n] = 1;
   for (long j = 0; j < n; ++j) z[j] = 0.1;
@@ -83,7 +83,7 @@ inline long least_squares_steps(double *a, long times) {
       z[(t + k) % n] = -z[(t + k) % n];
       factor_times(R, n, stride, z, phi);
       const double q = dot(phi, phi, stride);
-      factor_update(R, n, stride, phi, 1.0, keep, take, Pz);
+      factor_update(R, n, stride, phi, 1.0, scale, subtract, Pz);
       const double gap = 1 - dot(theta + k * stride, z, stride);
       add(theta + k * stride, gap / (1 + q), Pz, stride);
     }

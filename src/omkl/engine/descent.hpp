@@ -1,4 +1,4 @@
-// As algorithms/schedule.py and algorithms/descent.py: rates, and how one kernel's theta moves.
+// C++ counterpart of algorithms/schedule.py and algorithms/descent.py: rates, and the step of one kernel's theta.
 #pragma once
 #include "losses.hpp"
 
@@ -21,23 +21,23 @@ OMKL_INLINE double importance(const Descent &descent, double q, double eta, doub
   return weight / greater(greater(q, floor), LEAST);
 }
 
-// theta = keep theta + along z is the step of length k = eta / q; |z| = 1 gives the new norm
+// theta = shrink theta + along z is the step of length k = eta / q; |z| = 1 gives the new norm
 // without another pass.
-OMKL_INLINE void descend(const Descent &descent, double f, double norm, double y, double k, double &keep,
+OMKL_INLINE void descend(const Descent &descent, double f, double norm, double y, double k, double &shrink,
                          double &along) {
   const auto [loss, lam, stabiliser, radius] = descent;
   if (stabiliser == Stabiliser::aware) {
-    keep = exp(-2 * lam * k);
-    along = -keep * aware_step(loss, f, y, k);
+    shrink = exp(-2 * lam * k);
+    along = -shrink * aware_step(loss, f, y, k);
     return;
   }
-  keep = 1 - 2 * lam * k;
+  shrink = 1 - 2 * lam * k;
   along = -k * loss_derivative(loss, f, y);  // (17)
   if (stabiliser == Stabiliser::project) {
-    const double after = sqrt(greater(0, keep * keep * norm + 2 * keep * along * f + along * along));
-    const double back = lesser(1, radius / greater(after, radius));
-    keep *= back;
-    along *= back;
+    const double after = sqrt(greater(0, shrink * shrink * norm + 2 * shrink * along * f + along * along));
+    const double ratio = lesser(1, radius / greater(after, radius));
+    shrink *= ratio;
+    along *= ratio;
   }
 }
 

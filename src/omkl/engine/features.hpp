@@ -1,4 +1,4 @@
-// As features.py, fused with the two inner products that a round needs.
+// C++ counterpart of features.py, fused with the two inner products that a round needs.
 #pragma once
 #include "descent.hpp"
 
@@ -112,11 +112,11 @@ static void evaluate(const Frequencies &F, bool in_range, const double *phase, l
   norm = sum(sums.square);
 }
 
-// theta_i = keep theta_i + along z, z divided by sqrt(D) on the way.
-OMKL_INLINE void move_theta(const Frequencies &F, long i, double *theta, const double *z, double keep, double along) {
+// theta_i = shrink theta_i + along z, z divided by sqrt(D) on the way.
+OMKL_INLINE void move_theta(const Frequencies &F, long i, double *theta, const double *z, double shrink, double along) {
   theta += i * 2 * F.P;
   along *= F.root;
-  for (long b = 0; b < 2 * F.P; b += W) store(theta + b, keep * load(theta + b) + along * load(z + b));
+  for (long b = 0; b < 2 * F.P; b += W) store(theta + b, shrink * load(theta + b) + along * load(z + b));
 }
 
 // One kernel learns from one sample: h is the importance for its weight, g that for theta.
@@ -124,9 +124,9 @@ OMKL_INLINE void learn(const Frequencies &F, const Descent &descent, long i, dou
                        const double *z, double f, double norm, double y, double eta, double h, double g) {
   const double loss = loss_value(descent.loss, f, y) + descent.lam * norm;  // (5)
   log_w[i] -= eta * h * loss;  // (14) (18a)
-  double keep, along;
-  descend(descent, f, norm, y, eta * g, keep, along);
-  move_theta(F, i, theta, z, keep, along);
+  double shrink, along;
+  descend(descent, f, norm, y, eta * g, shrink, along);
+  move_theta(F, i, theta, z, shrink, along);
 }
 
 }  // namespace OMKL_ISA

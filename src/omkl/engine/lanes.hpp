@@ -2,7 +2,7 @@
 //
 // Everything below and in the headers that include it is compiled once per instruction set, inside
 // a namespace of its own, and must not call an inline function of another namespace that could
-// be emitted out of line: the linker would keep one copy for all instruction sets.
+// be emitted out of line: the linker would choose one copy for all instruction sets.
 #pragma once
 #include <cmath>
 #include <cstdint>

@@ -1,5 +1,5 @@
-// As algorithms/least_squares.py: recursive least squares by the Cholesky factor R of the covariance, P = R' R.
-// R is lower triangular, its rows padded to whole registers.
+// C++ counterpart of algorithms/least_squares.py: recursive least squares by the Cholesky factor R of the covariance, P
+// = R' R. R is lower triangular, its rows padded to whole registers.
 #pragma once
 #include "lanes.hpp"
 
@@ -37,14 +37,14 @@ OMKL_INLINE void factor_times(const double *R, long n, long stride, const double
 // R = downdate(sqrt(counts) phi) R and Pz = R' phi, G registers of columns at a time, from their first row with an
 // entry in R down; R stays as it is where the row does not count.
 template <long G, bool COUNTS>
-OMKL_INLINE void factor_columns(double *R, long first, long n, long stride, const double *phi, const double *keep,
-                                const double *take, double *Pz) {
+OMKL_INLINE void factor_columns(double *R, long first, long n, long stride, const double *phi, const double *scale,
+                                const double *subtract, double *Pz) {
   vec b[G] = {};
   for (long i = first; i < n; ++i) {
     double *row = R + i * stride + first;
     for (long g = 0; g < G; ++g) {
       const vec r = load(row + g * W);
-      if (COUNTS) store(row + g * W, keep[i] * r - take[i] * b[g]);
+      if (COUNTS) store(row + g * W, scale[i] * r - subtract[i] * b[g]);
       b[g] += phi[i] * r;
     }
   }
@@ -52,31 +52,31 @@ OMKL_INLINE void factor_columns(double *R, long first, long n, long stride, cons
 }
 
 template <bool COUNTS>
-OMKL_INLINE void all_columns(double *R, long n, long stride, const double *phi, const double *keep, const double *take,
-                             double *Pz) {
+OMKL_INLINE void all_columns(double *R, long n, long stride, const double *phi, const double *scale,
+                             const double *subtract, double *Pz) {
   long j = 0;
-  for (; j + 4 * W <= stride; j += 4 * W) factor_columns<4, COUNTS>(R, j, n, stride, phi, keep, take, Pz);
-  for (; j < stride; j += W) factor_columns<1, COUNTS>(R, j, n, stride, phi, keep, take, Pz);
+  for (; j + 4 * W <= stride; j += 4 * W) factor_columns<4, COUNTS>(R, j, n, stride, phi, scale, subtract, Pz);
+  for (; j < stride; j += W) factor_columns<1, COUNTS>(R, j, n, stride, phi, scale, subtract, Pz);
 }
 
-OMKL_INLINE void factor_update(double *R, long n, long stride, const double *phi, double counts, double *keep,
-                               double *take, double *Pz) {
+OMKL_INLINE void factor_update(double *R, long n, long stride, const double *phi, double counts, double *scale,
+                               double *subtract, double *Pz) {
   if (!(counts > 0)) {
-    all_columns<false>(R, n, stride, phi, keep, take, Pz);
+    all_columns<false>(R, n, stride, phi, scale, subtract, Pz);
     return;
   }
   double before = 1;
   for (long i = 0; i < n; ++i) {
-    keep[i] = before;
-    take[i] = before += counts * phi[i] * phi[i];
+    scale[i] = before;
+    subtract[i] = before += counts * phi[i] * phi[i];
   }
-  for (long i = n; i < stride; ++i) keep[i] = take[i] = 1;
+  for (long i = n; i < stride; ++i) scale[i] = subtract[i] = 1;
   for (long i = 0; i < stride; ++i) {  // a loop of its own, so that whole registers are divided
-    const double less = keep[i], more = take[i];
-    keep[i] = sqrt(less / more);
-    take[i] = counts * phi[i] / sqrt(less * more);
+    const double less = scale[i], more = subtract[i];
+    scale[i] = sqrt(less / more);
+    subtract[i] = counts * phi[i] / sqrt(less * more);
   }
-  all_columns<true>(R, n, stride, phi, keep, take, Pz);
+  all_columns<true>(R, n, stride, phi, scale, subtract, Pz);
 }
 
 }  // namespace OMKL_ISA

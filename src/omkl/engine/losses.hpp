@@ -1,4 +1,4 @@
-// As losses.py: value, derivative, importance-weight-aware step.
+// C++ counterpart of losses.py: value, derivative, importance-weight-aware step.
 #pragma once
 #include "lanes.hpp"
 #include "problem.hpp"

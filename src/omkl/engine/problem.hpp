@@ -55,7 +55,7 @@ struct Scratch {
   double *p;       // [N padded] node probabilities
   double *work;    // [N padded]
   double *u;       // [N padded] as NodeWeights has it
-  double *shares;  // [N padded] probabilities of the leaders, for SFG-MKL-R
+  double *shares;  // [N padded] equal shares of the nodes in D'_t, for SFG-MKL-R
   int *evaluated;  // [N]        kernels evaluated in this round
   uint8_t *flags;  // [N]
   double *extra;   // [scratch(problem)]

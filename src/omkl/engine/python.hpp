@@ -10,6 +10,7 @@
 #include <initializer_list>
 #include <memory>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -35,7 +36,12 @@ struct References {
   template <class Array>
   Array array(nb::handle owner, const char *name) {
     nb::object object = owner.attr(name);
-    auto array = nb::cast<Array>(object, false);
+    Array array;
+    if (!nb::try_cast(object, array, false)) {
+      using Element = std::remove_const_t<typename Array::Scalar>;
+      const char *type = std::is_same_v<Element, double> ? "float64" : std::is_same_v<Element, bool> ? "bool" : "int64";
+      throw nb::type_error((std::string(name) + " must be an array of " + type + " in C order").c_str());
+    }
     objects.push_back(object);
     return array;
   }
@@ -91,7 +97,7 @@ inline std::string text(Shape shape) {
 inline std::pair<long, std::vector<double>> proportional(const double *V, long N, long d, long D) {
   const long P = padded(D);
   std::vector<double> ratio(static_cast<size_t>(N));
-  if (d * D < 8) return {-1, ratio};  // so few may be proportional by chance
+  if (d * D < 8) return {-1, ratio};  // so few may be proportional by coincidence
   for (long reference = 0; reference < N; ++reference) {
     long count = 0;
     for (long i = reference; i < N; ++i) {

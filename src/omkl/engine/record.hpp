@@ -26,14 +26,14 @@ class Record : public Nested<Record> {
 
   long size() const { return padded(at_); }
 
-  void padded_array(const char *name, double *&pointer, Shape shape) { pointer = take(name, "float", shape, 1); }
+  void padded_array(const char *name, double *&pointer, Shape shape) { pointer = place(name, "float", shape, 1); }
 
   // Rows are not padded in plain arrays, so that only those of one axis are laid out as the record has them.
   template <class T>
   void array(const char *name, T *&pointer, Shape shape) {
     if (shape.size() != 1) throw std::logic_error("a record has no plain arrays of more than one axis");
     constexpr const char *kind = std::same_as<T, double> ? "float" : std::same_as<T, int64_t> ? "int" : "bool";
-    pointer = reinterpret_cast<T *>(take(name, kind, shape, static_cast<long>(sizeof(double) / sizeof(T))));
+    pointer = reinterpret_cast<T *>(place(name, kind, shape, static_cast<long>(sizeof(double) / sizeof(T))));
   }
 
   template <class T>
@@ -54,7 +54,7 @@ class Record : public Nested<Record> {
   void leave(const std::string &outer) { prefix_ = outer; }
 
  private:
-  double *take(const char *name, const char *kind, Shape shape, long per_double) {
+  double *place(const char *name, const char *kind, Shape shape, long per_double) {
     at_ = padded(at_);
     const long start = at_;
     if (mode_ == Mode::list) parts.push_back({prefix_ + name, kind, start, shape});

@@ -5,7 +5,7 @@
 // A visitor has
 //   padded_array(name, pointer, shape)           rows padded to whole registers, as omkl.arrays.padded makes them
 //   array(name, pointer, shape)                  contiguous; of double, int64_t, or uint8_t for Python's bool
-//   growing_array(name, pointer, shape, capacity)  one more axis, of whole registers, that has room to grow
+//   growing_array(name, pointer, shape, capacity)  one more axis, of whole registers, longer than what is used
 //   number(name, value)                          int64_t or double
 //   part(name, part, problem)                    calls part.visit(problem, visitor); "sets.0" is state.sets[0] in
 //   Python

@@ -1,4 +1,4 @@
-// As algorithms/weights.py: weights kept as logarithms, and probabilities made of them.
+// C++ counterpart of algorithms/weights.py: weights kept as logarithms, and probabilities made of them.
 #pragma once
 #include "features.hpp"
 
@@ -51,12 +51,12 @@ struct NodeWeights {
     if (!(max(most) > SMALL)) recompute();
   }
 
-  // p = keep u / sum(u) + add cover, all padded.
-  void mix(double keep, double add, const double *cover, double *p) const {
+  // p = scale u / sum(u) + add cover, all padded.
+  void mix(double scale, double add, const double *cover, double *p) const {
     vec all = {};
     for (long i = 0; i < padded(N); i += W) all += load(u + i);
-    keep /= sum(all);
-    for (long i = 0; i < padded(N); i += W) store(p + i, keep * load(u + i) + add * load(cover + i));
+    scale /= sum(all);
+    for (long i = 0; i < padded(N); i += W) store(p + i, scale * load(u + i) + add * load(cover + i));
   }
 };
 

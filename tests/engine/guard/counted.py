@@ -10,10 +10,11 @@ import numpy as np
 from omkl.settings import GraphSettings, LearnerName, Settings
 from omkl_lab._peaks import peak
 
+from omkl import GraphSettings, Settings
 from omkl.online import Online
 
 ROWS, D = 256, 15
-OF_THE_PAPER: tuple[LearnerName, ...] = ("omkr", "rfomkr", "raker", "omkl-gf", "sfg-mkl", "sfg-mkl-r")
+OF_THE_PAPER = ("omkr", "rfomkr", "raker", "omkl-gf", "sfg-mkl", "sfg-mkl-r")
 
 
 def main() -> None:

@@ -1,5 +1,5 @@
-// As algorithms/graph_mkl: a mixture of least squares, gradient and memory experts on a dictionary of kernels.
-// graph_mkl/ has the parts.
+// C++ counterpart of algorithms/graph_mkl: a mixture of least squares, gradient and memory experts on a dictionary of
+// kernels. graph_mkl/ has the parts.
 #pragma once
 #include "graph_mkl/state.hpp"
 
@@ -57,10 +57,17 @@ static void follow_change(const Problem &p, State &s, const Workspace &w, double
     update_trial(s.trial, weight[g], weight[other]);
   }
   switch (verdict(p, s.trend, s.trial, s.sets[other].age)) {
-    case Verdict::none: break;
-    case Verdict::keep: end_trial(s, g); break;
-    case Verdict::replace: end_trial(s, other); break;
-    case Verdict::start: start_set(p, s.sets[other]), s.trial = {}; break;
+    case Verdict::none:
+      break;
+    case Verdict::keep:
+      end_trial(s, g);
+      break;
+    case Verdict::replace:
+      end_trial(s, other);
+      break;
+    case Verdict::start:
+      start_set(p, s.sets[other]), s.trial = {};
+      break;
   }
 }
 

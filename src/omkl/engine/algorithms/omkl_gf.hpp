@@ -1,4 +1,4 @@
-// As algorithms/omkl_gf.py: M draws with replacement; the distinct kernels among them are evaluated.
+// C++ counterpart of algorithms/omkl_gf.py: M draws with replacement; the distinct kernels among them are evaluated.
 #pragma once
 #include "problem.hpp"
 

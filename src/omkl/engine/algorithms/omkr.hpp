@@ -1,4 +1,4 @@
-// As algorithms/omkr.py: exact kernels on all support points, taken in blocks that share distances.
+// C++ counterpart of algorithms/omkr.py: exact kernels on all support points, taken in blocks that share distances.
 #pragma once
 #include "problem.hpp"
 

@@ -1,4 +1,4 @@
-// As algorithms/raker.py: every kernel in every round.
+// C++ counterpart of algorithms/raker.py: every kernel in every round.
 #pragma once
 #include "problem.hpp"
 

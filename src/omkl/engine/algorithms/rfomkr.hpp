@@ -1,4 +1,4 @@
-// As algorithms/rfomkr.py: OMKR's step and weights on random features.
+// C++ counterpart of algorithms/rfomkr.py: OMKR's step and weights on random features.
 #pragma once
 #include "algorithms/omkr.hpp"
 #include "problem.hpp"

@@ -1,10 +1,9 @@
-// As algorithms/sfg_mkl.py (Algorithm 1): draw a node, evaluate its out-neighbours, learn from them.
+// C++ counterpart of algorithms/sfg_mkl.py (Algorithm 1): draw a node, evaluate its out-neighbours, learn from them.
 #pragma once
+#include "nodes.hpp"
 #include "problem.hpp"
 
 namespace omkl::sfg_mkl {
-
-enum class Commit { never, argmax, first };
 
 struct Problem {
   Frequencies V;
@@ -49,19 +48,6 @@ inline long uniforms(const Problem &) { return 1; }
 
 namespace omkl::sfg_mkl::OMKL_ISA {
 using namespace omkl::OMKL_ISA;
-
-OMKL_INLINE int64_t next_node(Commit commit, int64_t commit_after, const double *log_u, const double *p, long N,
-                              int64_t t, double uniform) {
-  if (commit == Commit::never || t <= commit_after) return draw(p, N, uniform);
-  return commit == Commit::argmax ? argmax(log_u, N) : 0;
-}
-
-// Probability that kernel i is evaluated.
-OMKL_INLINE double evaluation_probability(const Graph &graph, const double *p, long i) {
-  double q = 0;
-  for (int j = graph.in_start[i]; j < graph.in_start[i + 1]; ++j) q += p[graph.in_list[j]];  // (15)
-  return q;
-}
 
 inline void node_probabilities(const Problem &problem, const NodeWeights &u, int64_t t, double *p) {
   const double xi = xi_at(problem.schedule, t);

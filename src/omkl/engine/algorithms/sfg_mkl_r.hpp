@@ -1,12 +1,10 @@
-// As algorithms/sfg_mkl_r.py (Algorithm 2): SFG-MKL on a graph that is refined by the weights of the nodes.
-// The refined graph is the original one and at most one more edge into each kernel, (d_i, i).
+// C++ counterpart of algorithms/sfg_mkl_r.py (Algorithm 2): SFG-MKL on a graph that is refined by the weights of the
+// nodes. The refined graph is the original one and at most one more edge into each kernel, (d_i, i).
 #pragma once
-#include "algorithms/sfg_mkl.hpp"
+#include "nodes.hpp"
 #include "problem.hpp"
 
 namespace omkl::sfg_mkl_r {
-
-using sfg_mkl::Commit;
 
 struct Problem {
   Frequencies V;
@@ -55,14 +53,12 @@ inline long uniforms(const Problem &) { return 1; }
 
 namespace omkl::sfg_mkl_r::OMKL_ISA {
 using namespace omkl::OMKL_ISA;
-using sfg_mkl::OMKL_ISA::evaluation_probability;
-using sfg_mkl::OMKL_ISA::next_node;
 
 constexpr long RANK = 10;
 constexpr double ROUNDING = 4e-16;
 
 inline double tenth_largest(const double *log_u, long N) {
-  double top[RANK];
+  double top[RANK] = {};
   const long rank = N < RANK ? N : RANK;
   long n = 0;
   for (long i = 0; i < N; ++i) {
@@ -74,36 +70,36 @@ inline double tenth_largest(const double *log_u, long N) {
   return top[rank - 1];
 }
 
-// Flags the leaders of state.d, D'_t, and gives them equal shares of 1.
+// Flags the nodes of D'_t, where d_i = i, and gives them equal shares of 1.
 inline void share(const State &state, long N, Scratch &s) {
-  long leaders = 0;
-  for (long i = 0; i < N; ++i) leaders += s.flags[i] = state.d[i] == i;
-  for (long i = 0; i < padded(N); ++i) s.shares[i] = i < N && s.flags[i] ? 1 / static_cast<double>(leaders) : 0;
+  long count = 0;
+  for (long i = 0; i < N; ++i) count += s.flags[i] = state.d[i] == i;
+  for (long i = 0; i < padded(N); ++i) s.shares[i] = i < N && s.flags[i] ? 1 / static_cast<double>(count) : 0;
 }
 
 // d_{i,t} of round t, after u of the node decreased. `tenth` is the tenth-largest log u, before and after.
 inline void refine(const Problem &problem, State &state, Scratch &s, double &tenth, int64_t t) {
   const long N = problem.V.N;
   const int64_t *order = problem.graph.order;
-  uint8_t *lead = s.flags;
+  uint8_t *dominating = s.flags;
   if (problem.beta < 0) {
-    // a node that did not lead, or that still leads, changes nothing
-    if (!lead[state.node] || state.log_u[state.node] >= tenth) return;
+    // nothing changes by a node that was not in D'_t, or that still is
+    if (!dominating[state.node] || state.log_u[state.node] >= tenth) return;
     tenth = tenth_largest(state.log_u, N);
-    for (long i = 0; i < N; ++i) lead[i] = state.log_u[i] >= tenth;  // (22)
+    for (long i = 0; i < N; ++i) dominating[i] = state.log_u[i] >= tenth;  // (22)
   } else {
     const double xi = xi_at(problem.schedule, t);
     normalised(state.log_u, N, s.p);
     for (long i = 0; i < N; ++i)
-      lead[i] = (1 - xi) * s.p[i] >= problem.beta - xi / static_cast<double>(N) - ROUNDING;  // (22)
-    lead[argmax(s.p, N)] = 1;
+      dominating[i] = (1 - xi) * s.p[i] >= problem.beta - xi / static_cast<double>(N) - ROUNDING;  // (22)
+    dominating[argmax(s.p, N)] = 1;
     bool same = true;
-    for (long i = 0; i < N; ++i) same = same && lead[i] == (state.d[i] == i);
+    for (long i = 0; i < N; ++i) same = same && dominating[i] == (state.d[i] == i);
     if (same) return;
   }
   for (long i = 0; i < N; ++i) {
     const int64_t *row = order + i * N;
-    while (!lead[*row]) ++row;
+    while (!dominating[*row]) ++row;
     state.d[i] = *row;  // (23)
   }
   share(state, N, s);
@@ -150,9 +146,9 @@ inline void run(const Problem &problem, State &state, Scratch &s, Chunk &chunk) 
     chunk.out[chunk.done] = y_hat;
 
     for (long j = 0; j < n; ++j) {
-      const long i = s.evaluated[j], mentor = state.d[i];
+      const long i = s.evaluated[j], nearest = state.d[i];
       double q = evaluation_probability(graph, s.p, i);  // (15)
-      if (!graph.A[mentor * F.N + i]) q += s.p[mentor];
+      if (!graph.A[nearest * F.N + i]) q += s.p[nearest];
       s.work[j] = importance(descent, q, eta, weight);
     }
     // u first, as in sfg_mkl.hpp

@@ -193,8 +193,9 @@ static double noise_after(const Problem &p, const ExpertSet &set, const Evaluati
   double expected = 0;
   for (long k = 0; k < p.K; ++k) expected += w.probability[k] * mean[k];
   const double slope = (mean[static_cast<long>(y)] - expected) / v;  // (G22)
-  const double after =
-      before * exp(-a * (slope > MAX_SLOPE ? MAX_SLOPE : slope < -MAX_SLOPE ? -MAX_SLOPE : slope));  // (G22)
+  const double after = before * exp(-a * (slope > MAX_SLOPE    ? MAX_SLOPE
+                                          : slope < -MAX_SLOPE ? -MAX_SLOPE
+                                                               : slope));  // (G22)
   return after < MIN_TEMPERATURE ? MIN_TEMPERATURE : after > MAX_TEMPERATURE ? MAX_TEMPERATURE : after;
 }
 
