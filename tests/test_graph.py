@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from streams import gaussians, of_all_families, small
 
+from omkl import algorithms
 from omkl.algorithms import sfg_mkl_r
 from omkl.algorithms.schedule import Schedule
 from omkl.graph import (
@@ -154,10 +155,11 @@ def test_refinement_only_adds_edges_and_makes_the_set_dominating(log_u, rank):
 def test_with_a_constant_beta_every_kernel_is_evaluated_with_probability_beta_or_more(log_u, xi, share):
     N = len(log_u)
     beta = share / N
-    problem = small(kernels=of_all_families(N), out_degree=min(2, N), beta=beta).problem("sfg-mkl-r", 2)
+    settings = small(kernels=of_all_families(N), out_degree=min(2, N), beta=beta)
+    problem = algorithms.problem("sfg-mkl-r", settings, 2)
     problem = problem._replace(schedule=Schedule(0.1, xi))
     d = sfg_mkl_r.refine(problem, log_u, 1)
-    p = sfg_mkl_r.chances(problem, log_u, d, 1)
+    p = sfg_mkl_r.node_probabilities(problem, log_u, d, 1)
     q = p @ refined(problem.graph.A, d)
     assert p.sum() == pytest.approx(1, abs=1e-14)
     assert q.min() >= beta * (1 - 1e-12)
@@ -180,5 +182,5 @@ def test_where_rounding_would_leave_no_dominating_node_that_of_largest_u_is_domi
 
 def test_a_beta_above_one_nth_is_refused():
     with pytest.raises(ValueError, match=r"beta must be at most 1/N = 0.2 for 5 kernels.*got 0.21"):
-        small(beta=0.21).problem("sfg-mkl-r", 2)
-    small(beta=0.2).problem("sfg-mkl-r", 2)
+        algorithms.problem("sfg-mkl-r", small(beta=0.21), 2)
+    algorithms.problem("sfg-mkl-r", small(beta=0.2), 2)

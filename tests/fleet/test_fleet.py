@@ -31,7 +31,7 @@ SMALL = {"n_features": 8}
 
 def learners():
     """Every estimator with few features, and options that take another path through the code."""
-    for kind in ESTIMATORS:
+    for kind in ESTIMATORS.values():
         options = {} if kind is omkl.OMKRRegressor else dict(SMALL)
         if kind in (omkl.GraphMKLRegressor, omkl.GraphMKLClassifier):
             options |= {"kernels": [omkl.Gaussian(0.5), omkl.Gaussian(2.0)], "out_degree": 1, "warm_up": 5}
@@ -363,6 +363,15 @@ def test_a_fleet_that_was_saved_and_loaded_continues_with_the_same_results(name,
         assert list(loaded) == list(dict.fromkeys(keys))
         assert loaded.learn_rows(keys[50:], X[50:], y[50:]).tolist() == expected.tolist()
         assert omkl.to_bytes(loaded) == omkl.to_bytes(fleet)
+
+
+def test_a_pickled_fleet_can_be_loaded_in_a_process_that_has_not_imported_omkl(tmp_path):
+    fleet = Fleet(omkl.SFGMKLRegressor(**SMALL), seed=1)
+    fleet.learn_rows(["a", "b"], [[1.0], [2.0]], [3.0, 4.0])
+    (tmp_path / "fleet.pickle").write_bytes(pickle.dumps(fleet))
+    code = "import pickle, sys; print(list(pickle.load(open(sys.argv[1], 'rb'))))"
+    command = [sys.executable, "-c", code, str(tmp_path / "fleet.pickle")]
+    assert subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip() == "['a', 'b']"
 
 
 @pytest.mark.parametrize("name", LEARNERS)

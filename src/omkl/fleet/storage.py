@@ -64,14 +64,15 @@ class Storage(Protocol):
 
 
 def storage_for(template: Template) -> Storage:
-    """Records where there can be: the target is a number, and the state has a fixed size."""
-    if not template.classifies and template.core.online.algorithm.fixed_size:
+    """Records where there can be: a number as target, a state of fixed size, an implementation in the engine."""
+    online = template.core.online
+    if not template.classifies and online.algorithm.fixed_size and online.compiled is not None:
         return RecordStorage(template)
     return EstimatorStorage(template)
 
 
 class Part(NamedTuple):
-    """An array or number within a record, as engine/fleet.hpp lists it: doubles start .. end, the last axis padded."""
+    """An array or number within a record, as engine/record.hpp lists it: doubles start .. end, the last axis padded."""
 
     dtype: type
     start: int
@@ -92,7 +93,7 @@ class Part(NamedTuple):
 class RecordStorage:
     """Models of one size as rows of doubles: the engine reads and writes them itself, many in one call.
 
-    engine/fleet.hpp defines the layout of a record. Records are allocated in blocks of zeros as keys come; the
+    engine/record.hpp defines the layout of a record. Records are allocated in blocks of zeros as keys come; the
     system provides the memory of a record when it is first written to.
     """
 
