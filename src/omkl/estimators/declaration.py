@@ -26,7 +26,7 @@ class Family(NamedTuple):
     new_core: Callable[[Task, Any, int, Sequence[Hashable]], Core]  # (task, parameters, seed, feature names)
     fixed: Mapping[str, Any] = MappingProxyType(
         {}
-    )  # parameters that tell this algorithm from another of the same class
+    )  # that tell this algorithm from another of its class
     tasks: tuple[Task, ...] = ("regression", "classification")
 
 
