@@ -92,9 +92,9 @@ def test_the_limits_on_the_page_about_runs_are_the_limits():
     text = " ".join(RUN.read_text().split())
     for limit in (
         f"at most {columns.MAX_CATEGORIES};", f"at most {columns.MAX_FEATURES} features",
-        f"beyond {columns.LARGEST:.0e}".replace("+", ""), f"have {records.MAX_RECORD >> 20} MiB",
-        f"({cells.SNIFF} at most)", f"({Options().every} unless given). Killed",
-        f"({Options().pending} unless given)",
+        f"above {columns.LARGEST:.0e}".replace("+", ""), f"have {records.MAX_RECORD >> 20} MiB",
+        f"({cells.SNIFF} at most)", f"({Options().every} by default). If a run is killed",
+        f"({Options().pending} by default)",
     ):  # fmt: skip
         assert limit in text
 
