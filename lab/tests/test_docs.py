@@ -16,7 +16,7 @@ from omkl_lab.peers.page import by_course, read
 
 import omkl
 from omkl.stream import cells, columns, records
-from omkl.stream.run import Options
+from omkl.stream.options import Options
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted(path.relative_to(ROOT / "docs").as_posix() for path in (ROOT / "docs").rglob("*.md"))
@@ -91,10 +91,10 @@ def test_what_the_page_about_runs_shows_is_what_happens(tmp_path: Path):
 def test_the_limits_on_the_page_about_runs_are_the_limits():
     text = " ".join(RUN.read_text().split())
     for limit in (
-        f"at most {columns.MOST_CATEGORIES};", f"at most {columns.MOST_FEATURES} features",
-        f"beyond {columns.LARGEST:.0e}".replace("+", ""), f"have {records.LONGEST_RECORD >> 20} MiB",
-        f"({cells.SNIFF} at most)", f"({Options().every} unless given). Killed",
-        f"({Options().pending} unless given)",
+        f"at most {columns.MAX_CATEGORIES};", f"at most {columns.MAX_FEATURES} features",
+        f"above {columns.LARGEST:.0e}".replace("+", ""), f"have {records.MAX_RECORD >> 20} MiB",
+        f"({cells.SNIFF} at most)", f"({Options().every} by default). If a run is killed",
+        f"({Options().pending} by default)",
     ):  # fmt: skip
         assert limit in text
 

@@ -1,44 +1,50 @@
 """The command line: what it prints, how it fails, and how little it loads."""
 
-import json
 import re
 import resource
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 from command import invoke, omkl
-from omkl_lab import demo
 
 from omkl._version import __version__
+from omkl.stream import inspect
 
-HEAVY = ("numpy", "scipy", "sklearn", "joblib", "plotly", "rich", "omkl.online", "omkl_lab")
+HEAVY = ("numpy", "scipy", "sklearn", "joblib", "pyarrow", "plotly", "rich", "omkl.online", "omkl.stream", "omkl_lab")
+COMMANDS = ("run", "learn", "predict", "inspect", "compare")
 
 
 def test_help_shows_every_command_and_examples():
     out = invoke("--help").output
     listed = re.findall(r"^  (\w+) ", out.partition("Commands:")[2], flags=re.MULTILINE)
-    assert listed == ["run", "learn", "predict", "inspect", "compare", "reproduce", "demo", "bench", "data"]
+    assert tuple(listed[: len(COMMANDS)]) == COMMANDS
     assert "--version" in out
     assert "Examples" in out
-    for command in (*listed[:-1], "data list", "data fetch"):
-        help_text = invoke(*command.split(), "--help").output
+    for command in listed:
+        help_text = invoke(command, "--help").output
         assert f"omkl {command}" in help_text.split("Example", 1)[1]
 
 
-def test_no_words_at_all_show_the_help():
+def test_help_explains_the_exit_codes():
+    out = " ".join(invoke("--help").output.split())
+    for code in ("0 success", "1 internal error", "2 invalid arguments or input", "130 interrupted", "141 broken pipe"):
+        assert code in out
+
+
+def test_no_arguments_show_the_help():
     assert "Examples" in invoke().output
 
 
-def test_version_is_the_package_s():
+def test_version_is_that_of_the_package():
     result = omkl("--version")
     assert (result.returncode, result.stdout) == (0, f"omkl {__version__}\n")
 
 
-def test_help_loads_neither_numpy_nor_the_lab():
+@pytest.mark.parametrize("words", [["--help"], ["run", "--help"], ["compare", "--help"]], ids=" ".join)
+def test_help_loads_neither_numpy_nor_the_laboratory(words: list[str]):
     script = (
-        "import sys; sys.argv = ['omkl', '--help']\n"
+        f"import sys; sys.argv = ['omkl', *{words}]\n"
         "from omkl.cli import main\n"
         "try: main()\n"
         f"except SystemExit: print([m for m in {HEAVY} if m in sys.modules], file=sys.stderr)"
@@ -49,7 +55,7 @@ def test_help_loads_neither_numpy_nor_the_lab():
 
 def test_help_takes_less_than_three_tenths_of_a_second():
     def seconds() -> float:
-        """Of processor time, which a busy machine does not stretch as it does the clock's."""
+        """Processor time, which other processes on the machine do not add to."""
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
         omkl("--help")
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -61,20 +67,21 @@ def test_help_takes_less_than_three_tenths_of_a_second():
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["dmo"], "No such command 'dmo'"),
-        (["demo", "--fast"], "--fast"),
-        (["demo", "--seed", "-1"], "--seed"),
-        (["demo", "--seed", "one"], "--seed"),
-        (["bench", "--json", "no/such/folder/x.json"], "no folder"),
-        (["demo", "--out", "no/such/folder"], "no folder"),
-        (["reproduce", "--runs", "0"], "--runs"),
-        (["reproduce", "--jobs", "-1"], "--jobs"),
-        (["data", "fetch"], "NAME"),
-        (["bench", "--json", "."], "is a directory"),
+        (["rn"], "No such command 'rn'"),
+        (["run", "data.csv"], "--target"),
+        (["run", "data.csv", "-t", "y", "--fast"], "--fast"),
+        (["run", "data.csv", "-t", "y", "--seed", "-1"], "--seed"),
+        (["run", "data.csv", "-t", "y", "--seed", "one"], "--seed"),
+        (["run", "data.csv", "-t", "y", "--learner", "svm"], "--learner must be one of"),
+        (["run", "data.csv", "-t", "y", "--task", "ranking"], "--task must be one of auto, regression, classification"),
+        (["compare", "data.csv", "-t", "y", "--rows", "0"], "--rows"),
+        (["compare", "data.csv", "-t", "y", "--jobs", "-1"], "--jobs"),
+        (["predict", "no.omkl", "data.csv"], "omkl: no.omkl: No such file or directory"),
     ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
-def test_bad_words_are_refused_at_once_without_a_traceback(words: list[str], message: str):
-    result = omkl(*words, timeout=10)
+def test_invalid_arguments_are_refused_without_a_traceback(words: list[str], message: str):
+    result = omkl(*words, timeout=60)
     assert result.returncode == 2
     assert message in result.stderr
     assert "Traceback" not in result.stderr
@@ -86,37 +93,31 @@ def test_bad_words_are_refused_at_once_without_a_traceback(words: list[str], mes
     [
         (KeyboardInterrupt(), 130, "omkl: interrupted\n"),
         (OSError(28, "No space left on device"), 2, "omkl: No space left on device\n"),
+        (FileNotFoundError(2, "No such file or directory", "m.omkl"), 2, "omkl: m.omkl: No such file or directory\n"),
         (ValueError("out_degree must be between 1 and 41, got 50"), 2, "omkl: out_degree must be between"),
+        (ModuleNotFoundError(name="pyarrow"), 2, "omkl: this needs pyarrow; install it with pip install 'omkl[run]'\n"),
     ],
+    ids=lambda value: type(value).__name__ if isinstance(value, BaseException) else "",
 )
-def test_what_goes_wrong_is_one_line_and_an_exit_code(
+def test_an_error_is_one_line_and_an_exit_code(
     monkeypatch: pytest.MonkeyPatch, error: BaseException, code: int, line: str
 ):
     def fail(*_: object) -> None:
         raise error
 
-    monkeypatch.setattr(demo, "run", fail)
-    result = invoke("demo")
+    monkeypatch.setattr(inspect, "facts", fail)
+    result = invoke("inspect", "m.omkl")
     assert result.exit_code == code
     assert result.stderr.startswith(line)
     assert result.stderr.count("\n") == 1
     assert result.stdout == ""
 
 
-def test_demo_ends_with_the_path_of_the_report(tmp_path: Path):
-    result = omkl("demo", "--quick", "--seed", "3", "--out", str(tmp_path / "demo"), check=True)
-    assert result.stdout.splitlines()[-1] == f"report  {tmp_path / 'demo' / 'report.html'}"
-    assert (tmp_path / "demo" / "report.html").stat().st_size > 1_000_000
-    lines = [json.loads(line) for line in (tmp_path / "demo" / "results.jsonl").read_text().splitlines()]
-    assert {line["dataset"] for line in lines} == {"diabetes", "mixture"}
-    assert result.stderr == ""
+def test_an_internal_error_is_exit_code_1_with_a_traceback(monkeypatch: pytest.MonkeyPatch):
+    def fail(*_: object) -> None:
+        raise AssertionError("impossible")
 
-
-def test_the_same_seed_gives_the_same_demo(tmp_path: Path):
-    def learned(seed: int, out: str) -> list[object]:
-        result = invoke("demo", "--quick", "--seed", str(seed), "--out", str(tmp_path / out))
-        assert result.exit_code == 0
-        lines = (tmp_path / out / "results.jsonl").read_text().splitlines()
-        return [json.loads(line)["mse"] for line in lines]
-
-    assert learned(5, "a") == learned(5, "b") != learned(6, "c")
+    monkeypatch.setattr(inspect, "facts", fail)
+    result = invoke("inspect", "m.omkl")
+    assert result.exit_code == 1
+    assert isinstance(result.exception, AssertionError)

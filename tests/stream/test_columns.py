@@ -1,4 +1,4 @@
-"""From columns to features: laws that hold for any cells, and what each kind of cell becomes."""
+"""From columns to features: properties that hold for any cells, and what each kind of cell becomes."""
 
 import datetime
 import itertools
@@ -12,7 +12,7 @@ from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from omkl.stream import columns, parsers
-from omkl.stream.cells import PARTS, commas, numbers, times
+from omkl.stream.cells import CALENDAR, commas, numbers, timestamps
 from omkl.stream.columns import Encoder, own_feature
 from omkl.stream.parsers import Batch
 
@@ -41,7 +41,7 @@ def batch(table: dict[str, list[Any]], start: int = 0, stop: int | None = None) 
     return Batch(np.arange(start, start + len(next(iter(arrays.values())))) + 1, arrays)
 
 
-def quiet(about: str, news: str) -> None:
+def quiet(about: str, text: str) -> None:
     pass
 
 
@@ -71,19 +71,21 @@ def test_features_do_not_depend_on_how_rows_were_cut(table: dict[str, Any], cuts
 
 
 @given(TABLES, TABLES, st.booleans())
-def test_asking_leaves_the_encoder_as_it_was(seen: dict[str, Any], asked: dict[str, Any], any_seen: bool):
+def test_encoding_without_learning_leaves_the_encoder_as_it_was(
+    seen: dict[str, Any], new: dict[str, Any], any_seen: bool
+):
     encoder = Encoder(quiet)
     if any_seen:
         encoder.encode(batch(seen))
     before = json.dumps(encoder.body())
-    out = encoder.encode(batch(asked), learn=False)
+    out = encoder.encode(batch(new), learn=False)
     assert json.dumps(encoder.body()) == before
     assert set(out.features) == set(encoder.features)
     assert not out.arrivals
 
 
 @given(TABLES, TABLES)
-def test_an_encoder_goes_on_from_its_file_as_if_it_had_not_been_there(first: dict[str, Any], second: dict[str, Any]):
+def test_an_encoder_read_from_a_file_continues_as_the_one_written(first: dict[str, Any], second: dict[str, Any]):
     encoder = Encoder(quiet, "%d/%m/%Y", ("c",))
     encoder.encode(batch(first))
     again = Encoder.from_body(json.loads(json.dumps(encoder.body())), quiet)
@@ -102,7 +104,7 @@ def test_numbers_mean_the_same_as_text_and_as_numbers(values: list[float | None]
 
 
 @given(st.lists(st.none() | st.datetimes(min_value=datetime.datetime(1678, 1, 1)), min_size=1, max_size=20))
-def test_moments_mean_the_same_as_text_and_as_moments(moments: list[datetime.datetime | None]):
+def test_timestamps_mean_the_same_as_text_and_as_timestamps(moments: list[datetime.datetime | None]):
     typed = {"t": pa.array(moments, pa.timestamp("us"))}
     text = {"t": [None if moment is None else str(moment) for moment in moments]}
     assert encoded(Encoder(quiet), [batch(typed)]) == encoded(Encoder(quiet), [batch(text)])
@@ -119,7 +121,7 @@ NUMERIC = st.text("0123456789.eE+-_ infatyNx", max_size=8) | st.floats().map(rep
 @example("1_000")
 @example("-Infinity")
 @example("\N{ARABIC-INDIC DIGIT ONE}")
-def test_a_text_is_a_number_where_python_says_so(text: str):
+def test_text_is_a_number_where_python_says_so(text: str):
     values, strange = numbers(pa.array([text]))
     try:
         expected = float(text)
@@ -160,9 +162,9 @@ MOMENTS = st.datetimes(min_value=datetime.datetime(1, 1, 2), timezones=st.none()
 @example("2024-W18-3")
 @example("0001-01-01T00:00:00+23:59")
 @example("20240501")
-def test_a_text_is_a_moment_where_python_says_so(text: str):
+def test_text_is_a_timestamp_where_python_says_so(text: str):
     assume(text.strip())
-    days, strange = times(pa.array([text]))
+    days, strange = timestamps(pa.array([text]))
     try:
         moment = datetime.datetime.fromisoformat(text.strip())
     except ValueError:
@@ -178,7 +180,7 @@ def test_a_text_is_a_moment_where_python_says_so(text: str):
 
 
 @given(st.lists(st.integers(-(10**12), 10**12), min_size=1))
-def test_thousands_separators_are_seen_and_left_out(values: list[int]):
+def test_thousands_separators_are_recognised_and_left_out(values: list[int]):
     texts = pa.array([f"{value:,}" for value in values])
     comma = commas(texts)
     assert comma == ("thousands" if any(abs(value) >= 1000 for value in values) else None)
@@ -186,7 +188,7 @@ def test_thousands_separators_are_seen_and_left_out(values: list[int]):
 
 
 @given(st.lists(st.decimals(-1000, 1000, places=2), min_size=1))
-def test_decimal_commas_are_seen(values: list[Any]):
+def test_decimal_commas_are_recognised(values: list[Any]):
     texts = pa.array([f"{value}".replace(".", ",") for value in values])
     assert commas(texts) == "decimal"
     assert numbers(texts, "decimal")[0].tolist() == [float(value) for value in values]
@@ -202,66 +204,66 @@ def test_two_columns_never_share_a_feature(one: str, other: str, word: str):
 
     def features(name: str) -> set[str]:
         own = own_feature(name)
-        return {own, f"{own}={word}", f"{own} missing", f"{own} other", *(f"{own}:{part}" for part in PARTS)}
+        return {own, f"{own}={word}", f"{own} missing", f"{own} other", *(f"{own}:{part}" for part in CALENDAR)}
 
     assert not features(one) & features(other)
 
 
-# What each kind of cell becomes, and what people are told
+# What each kind of cell becomes, and with which notices
 
 
-def told(table: dict[str, Any], **options: Any) -> tuple[Encoder, list[str]]:
-    news: dict[str, str] = {}
-    encoder = Encoder(news.setdefault, **options)
+def encode_with_notices(table: dict[str, Any], **options: Any) -> tuple[Encoder, list[str]]:
+    notices: dict[str, str] = {}
+    encoder = Encoder(notices.setdefault, **options)
     encoder.encode(batch(table))
-    return encoder, list(news.values())
+    return encoder, list(notices.values())
 
 
 @pytest.mark.parametrize(
-    ("cells", "features", "news"),
+    ("cells", "features", "notices"),
     [
         (["1", "2"], ["x"], []),
         (["true", "false"], ["x"], []),
         (["red", "blue", "red"], ["x=blue", "x=red"], []),
-        (["1", "", "2"], ["x", "x missing"], ["column 'x' has empty cells; the mean so far stands for them"]),
+        (["1", "", "2"], ["x", "x missing"], ["column 'x' has empty cells; they are filled with the running mean"]),
         (["", "1", "2"], ["x"], []),
         (["", "?", None], [], []),
         (["1", "two"], ["x", "x=two"], [
-            "column 'x' holds numbers and words such as 'two'; each word is a feature of its own"]),
+            "column 'x' holds numbers and text such as 'two'; each text value is a feature of its own"]),
         (["-", "1"], ["x", "x=-"], [
-            "column 'x' holds numbers and words such as '-'; each word is a feature of its own"]),
-        (["1,200", "7"], ["x"], ["column 'x': commas are taken for thousands separators"]),
-        (["1,200", "0,5"], ["x"], ["column 'x': commas are taken for decimal points"]),
+            "column 'x' holds numbers and text such as '-'; each text value is a feature of its own"]),
+        (["1,200", "7"], ["x"], ["column 'x': commas are read as thousands separators"]),
+        (["1,200", "0,5"], ["x"], ["column 'x': commas are read as decimal points"]),
         (["1", "1e200"], ["x", "x missing"], [
-            "column 'x': 1e+200 is no usable number; such cells count as missing",
-            "column 'x' has empty cells; the mean so far stands for them"]),
+            "column 'x': 1e+200 is too large; such cells are treated as missing",
+            "column 'x' has empty cells; they are filled with the running mean"]),
         (["12%", "5%"], ["x=12%", "x=5%"], [
-            "column 'x': '12%' is taken for a word, not for a number or a moment (--date-format says how dates are "
+            "column 'x': '12%' is read as text, not as a number or a timestamp (--date-format tells how dates are "
             "written)"]),
-        (["2024-05-01", "soon"], ["x", *(f"x:{part}" for part in PARTS), "x=soon"], [
-            "column 'x' holds moments and words such as 'soon'; each word is a feature of its own"]),
+        (["2024-05-01", "soon"], ["x", *(f"x:{part}" for part in CALENDAR), "x=soon"], [
+            "column 'x' holds timestamps and text such as 'soon'; each text value is a feature of its own"]),
         ([f"w{k}" for k in range(40)], ["x other", *(f"x=w{k}" for k in range(32))], [
-            "column 'x' has more than 32 categories; the later ones share one feature"]),
+            'column \'x\' has more than 32 categories; later ones are merged into "other"']),
     ],
     ids=lambda value: None if isinstance(value, list) and len(value) > 2 else str(value)[:30],
 )  # fmt: skip
-def test_cells_become_these_features_with_these_notices(cells: list[Any], features: list[str], news: list[str]):
-    encoder, said = told({"x": cells})
+def test_cells_become_these_features_with_these_notices(cells: list[Any], features: list[str], notices: list[str]):
+    encoder, shown = encode_with_notices({"x": cells})
     assert sorted(encoder.features) == sorted(features)
-    assert said == news
+    assert shown == notices
 
 
 def test_a_date_in_another_format_needs_the_format():
     cells = ["01/05/2024", "02/05/2024"]
-    encoder, news = told({"x": cells})
+    encoder, notices = encode_with_notices({"x": cells})
     assert "x=01/05/2024" in encoder.features
-    assert "--date-format" in news[0]
-    encoder, news = told({"x": cells}, date_format="%d/%m/%Y")
-    assert sorted(encoder.features) == ["x", *sorted(f"x:{part}" for part in PARTS)]
-    assert news == []
-    encoder, news = told({"x": cells}, date_format="%Y.%m.%d")
-    assert news == [
-        "column 'x': '01/05/2024' is taken for a word, not for a number or a moment (it is no date like '%Y.%m.%d')"
+    assert "--date-format" in notices[0]
+    encoder, notices = encode_with_notices({"x": cells}, date_format="%d/%m/%Y")
+    assert sorted(encoder.features) == ["x", *sorted(f"x:{part}" for part in CALENDAR)]
+    assert notices == []
+    encoder, notices = encode_with_notices({"x": cells}, date_format="%Y.%m.%d")
+    assert notices == [
+        "column 'x': '01/05/2024' is read as text, not as a number or a timestamp (it is not a date like '%Y.%m.%d')"
     ]
 
 
@@ -273,10 +275,10 @@ def test_a_date_in_another_format_needs_the_format():
     ],
     ids=lambda array: str(array.type),
 )  # fmt: skip
-def test_columns_of_things_that_are_no_cells_are_left_out(array: pa.Array):
-    encoder, news = told({"x": array, "y": ["1", "2"]})
+def test_columns_of_unsupported_types_are_left_out(array: pa.Array):
+    encoder, notices = encode_with_notices({"x": array, "y": ["1", "2"]})
     assert list(encoder.features) == ["y"]
-    assert news == [f"column 'x' holds {array.type}, which is not used; flatten it first"]
+    assert notices == [f"column 'x' holds {array.type}, which is ignored; flatten it first"]
     later = encoder.encode(batch({"y": array}))  # and a known column that turns into such is empty
     assert np.isnan(later.features["y"]).all()
 
@@ -292,8 +294,8 @@ def test_columns_of_things_that_are_no_cells_are_left_out(array: pa.Array):
     ids=lambda array: str(array.type).replace(" ", ""),
 )  # fmt: skip
 def test_numbers_of_every_type_are_numbers(array: pa.Array):
-    encoder, news = told({"x": array})
-    assert (list(encoder.features), news) == (["x"], [])
+    encoder, notices = encode_with_notices({"x": array})
+    assert (list(encoder.features), notices) == (["x"], [])
     assert encoder.encode(batch({"x": array})).features["x"].tolist() == [1.0, 2.0]
 
 
@@ -307,13 +309,13 @@ def test_numbers_of_every_type_are_numbers(array: pa.Array):
     ],
     ids=lambda array: str(array.type).replace(" ", ""),
 )  # fmt: skip
-def test_moments_of_every_type_are_days(array: pa.Array):
-    encoder, _ = told({"x": array})
+def test_timestamps_of_every_type_are_days(array: pa.Array):
+    encoder, _ = encode_with_notices({"x": array})
     assert encoder.encode(batch({"x": array})).features["x"].tolist() == [1.0, 2.0]
 
 
-def test_no_more_features_than_can_be_held(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(columns, "MOST_FEATURES", 3)
-    encoder, news = told({name: ["1"] for name in "abcde"})
+def test_features_above_the_limit_are_left_out(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(columns, "MAX_FEATURES", 3)
+    encoder, notices = encode_with_notices({name: ["1"] for name in "abcde"})
     assert list(encoder.features) == ["a", "b", "c"]
-    assert news == ["there are more than 3 features; 'd' is not used"]
+    assert notices == ["there are more than 3 features; 'd' is ignored"]

@@ -1,4 +1,4 @@
-"""omkl compare: everybody on one stream, read once."""
+"""omkl compare: every learner on one stream, which is read once."""
 
 import json
 import os
@@ -14,13 +14,15 @@ import pytest
 from browser import assert_quiet, browser_needed, drawn_in, open_page
 from command import invoke
 
-from omkl.cli.stream import LEARNERS
+from omkl.cli.options import LEARNERS
 from omkl.estimators.core import TargetCore
+from omkl.estimators.declaration import FAMILIES, supports
 from omkl.settings import LEARNERS as ALL
 from omkl.settings import Settings
-from omkl.stream import report
-from omkl.stream.compare import ONLY_NUMBERS, Comparison
-from omkl.stream.run import Options, Run
+from omkl.stream import compare_report
+from omkl.stream.compare import Comparison
+from omkl.stream.options import Options
+from omkl.stream.run import Run
 
 
 def written(path: Path, rows: int = 1200, labels: tuple[str, ...] = ()) -> Path:
@@ -38,7 +40,7 @@ def written(path: Path, rows: int = 1200, labels: tuple[str, ...] = ()) -> Path:
 
 
 def compared(path: Path, learners: tuple[str, ...] = LEARNERS, rows: int | None = None, **options: Any) -> Comparison:
-    made = Comparison(Options(data=(str(path),), target="y", **options), learners, rows, 2, lambda news: None)
+    made = Comparison(Options(data=(str(path),), target="y", **options), learners, rows, 2, lambda text: None)
     made.run()
     return made
 
@@ -48,18 +50,18 @@ def by_name(comparison: Comparison) -> dict[str, Any]:
 
 
 def test_the_command_line_knows_every_learner():
-    assert set(LEARNERS) == set(ALL)
+    assert set(LEARNERS) == set(ALL) == set(FAMILIES)
 
 
 @pytest.mark.parametrize("labels", [(), ("no", "yes")], ids=["numbers", "labels"])
-def test_everybody_does_exactly_as_well_as_in_a_run_alone(labels: tuple[str, ...], tmp_path: Path):
+def test_every_learner_has_exactly_the_error_of_a_run_of_its_own(labels: tuple[str, ...], tmp_path: Path):
     path = written(tmp_path / "data.csv", labels=labels)
     lines = by_name(compared(path))
-    learners = [name for name in LEARNERS if not labels or name not in ONLY_NUMBERS]
+    learners = [name for name in LEARNERS if supports(name, "classification" if labels else "regression")]
     baselines = {"most frequent label", "last label"} if labels else {"running mean", "last value"}
     assert set(lines) == {*learners, *baselines}
     for name in learners:
-        alone = Run(Options(data=(str(path),), target="y", learner=name), lambda news: None).run().summary
+        alone = Run(Options(data=(str(path),), target="y", learner=name), lambda text: None).run().summary
         if labels:
             assert lines[name]["error_rate"] == 1 - alone["accuracy"]
             assert lines[name]["log_loss"] == alone["log_loss"]
@@ -67,7 +69,7 @@ def test_everybody_does_exactly_as_well_as_in_a_run_alone(labels: tuple[str, ...
             assert lines[name]["rmse"] == alone["rmse"]
 
 
-def test_baselines_say_what_they_are_called_after(tmp_path: Path):
+def test_baselines_predict_what_their_names_say(tmp_path: Path):
     path = tmp_path / "data.csv"
     path.write_text("a,y\n1,2\n1,4\n1,\n1,9\n1,3\n")
     lines = by_name(compared(path, ("raker",)))
@@ -79,7 +81,7 @@ def test_baselines_say_what_they_are_called_after(tmp_path: Path):
     assert lines["most frequent label"]["error_rate"] == pytest.approx(3 / 5)
 
 
-def test_the_best_comes_first_and_the_others_are_measured_by_it(tmp_path: Path):
+def test_the_best_comes_first_and_the_others_are_relative_to_it(tmp_path: Path):
     comparison = compared(written(tmp_path / "data.csv"))
     lines = comparison.ranking()
     errors = [line["rmse"] for line in lines]
@@ -89,17 +91,16 @@ def test_the_best_comes_first_and_the_others_are_measured_by_it(tmp_path: Path):
     assert all(line["microseconds_per_row"] > 0 for line in lines if line["kind"] == "learner")
 
 
-def test_who_diverges_is_out_and_the_others_go_on(tmp_path: Path):
+def test_a_learner_that_diverges_drops_out_and_the_others_continue(tmp_path: Path):
     path = written(tmp_path / "data.csv", 21_000)  # three pieces
-    made = Comparison(Options(data=(str(path),), target="y"), ("raker", "sfg-mkl"), None, 2, lambda news: None)
+    made = Comparison(Options(data=(str(path),), target="y"), ("raker", "sfg-mkl"), None, 2, lambda text: None)
 
     def lengthen_the_step(comparison: Comparison) -> None:
         raker = comparison.entrants[0]
         if comparison.rows == 10_000:
-            core: Any = raker.model.core  # type: ignore[union-attr]  # it has one by now
-            raker.model.core = TargetCore(  # type: ignore[union-attr]  # as above
-                "raker", Settings(stabiliser="none", learning_rate=1e4), 0, core.names, "online"
-            )
+            learner: Any = raker.model.learner  # type: ignore[union-attr]  # it has one by now
+            settings = Settings(stabiliser="none", learning_rate=1e4)
+            learner.core = TargetCore("raker", settings, 0, learner.names, "online")
 
     made.run(lengthen_the_step)
     lines = made.ranking()
@@ -107,13 +108,13 @@ def test_who_diverges_is_out_and_the_others_go_on(tmp_path: Path):
     assert "between rows 10,001 and 20,000: raker diverged in round" in lines[-1]["diverged"]
     assert lines[-1]["relative"] is None
     assert "rmse" not in lines[-1]
-    alone = Run(Options(data=(str(path),), target="y", learner="sfg-mkl"), lambda news: None).run().summary
+    alone = Run(Options(data=(str(path),), target="y", learner="sfg-mkl"), lambda text: None).run().summary
     assert by_name(made)["sfg-mkl"]["rmse"] == alone["rmse"]
-    page = report.comparison_page(made)
+    page = compare_report.page(made)
     assert "diverged in round" in page
 
 
-def test_rows_are_counted_to_the_last_one_asked_for(tmp_path: Path):
+def test_no_more_rows_are_read_than_wanted(tmp_path: Path):
     path = written(tmp_path / "data.csv")
     assert compared(path, ("raker",), rows=500).rows == 500
     head = tmp_path / "head.csv"
@@ -122,18 +123,18 @@ def test_rows_are_counted_to_the_last_one_asked_for(tmp_path: Path):
         == by_name(compared(head, ("raker",)))["raker"]["rmse"]  # fmt: skip
 
 
-def test_the_command_shows_a_table_json_and_a_page(tmp_path: Path):
+def test_the_command_shows_a_table_or_json_and_writes_a_report(tmp_path: Path):
     path, page = written(tmp_path / "data.csv", 300), tmp_path / "page.html"
     shown = invoke("compare", str(path), "-t", "y", "--report", str(page))
     assert shown.exit_code == 0, shown.output
-    assert re.search(r"RMSE\s+MAE\s+to best\s+µs/row", shown.stdout)
+    assert re.search(r"RMSE\s+MAE\s+relative\s+µs/row", shown.stdout)
     assert all(name in shown.stdout for name in (*LEARNERS, "running mean", "last value"))
-    assert "From the best to the worst" in page.read_text(encoding="utf-8")
-    told = invoke("compare", str(path), "-t", "y", "--json", "--learners", "raker,omkl-gf")
-    result = json.loads(told.stdout)
+    assert "Ranking, from the best to the worst" in page.read_text(encoding="utf-8")
+    as_json = invoke("compare", str(path), "-t", "y", "--json", "--learners", "raker,omkl-gf")
+    result = json.loads(as_json.stdout)
     assert result["rows"] == 300
     assert {line["name"] for line in result["ranking"]} == {"raker", "omkl-gf", "running mean", "last value"}
-    assert told.stderr == ""
+    assert as_json.stderr == ""
     silent = invoke("compare", str(path), "-t", "y", "--quiet", "--learners", "raker")
     assert (silent.exit_code, silent.output) == (0, "")
 
@@ -146,7 +147,7 @@ def test_the_command_shows_a_table_json_and_a_page(tmp_path: Path):
         (["--features", "y"], "no column to learn 'y' from"),
     ],
 )
-def test_what_cannot_be_done_is_said_in_one_line(words: list[str], complaint: str, tmp_path: Path):
+def test_invalid_arguments_are_one_line_of_message(words: list[str], complaint: str, tmp_path: Path):
     result = invoke("compare", str(written(tmp_path / "data.csv", 20)), "-t", "y", *words)
     assert result.exit_code == 2
     assert complaint in result.stderr
@@ -154,7 +155,7 @@ def test_what_cannot_be_done_is_said_in_one_line(words: list[str], complaint: st
 
 
 @pytest.mark.skipif(os.name != "posix", reason="signals are sent the POSIX way")
-def test_ctrl_c_leaves_the_table_of_what_was_done(tmp_path: Path):
+def test_ctrl_c_shows_the_ranking_so_far(tmp_path: Path):
     rows = written(tmp_path / "data.csv", 10_000).read_bytes()
     omkl = str(Path(sys.executable).with_name("omkl"))
     command = [omkl, "compare", "-", "-t", "y", "--learners", "raker,omkl-gf"]
@@ -177,13 +178,13 @@ def test_ctrl_c_leaves_the_table_of_what_was_done(tmp_path: Path):
 @pytest.mark.slow
 @browser_needed
 @pytest.mark.parametrize(("width", "dark"), [(1200, False), (390, True)], ids=["desktop", "phone in the dark"])
-def test_its_page_renders_with_no_network_no_console_error_and_no_sideways_scrolling(
+def test_its_report_renders_with_no_network_no_console_error_and_no_sideways_scrolling(
     browser: Any, width: int, dark: bool, tmp_path: Path
 ):
     path = tmp_path / "page.html"
-    report.write_comparison(compared(written(tmp_path / "data.csv")), path)
+    compare_report.write(compared(written(tmp_path / "data.csv")), path)
     open_page(browser, path, width, 844, dark)
-    for kind in ("courses", "costs"):
+    for kind in ("errors", "costs"):
         drawn_in(browser, kind)
     assert browser.execute_script("return document.documentElement.scrollWidth <= innerWidth")
     rows = browser.find_elements("css selector", "tbody tr")

@@ -1,4 +1,4 @@
-"""What people and machines see of a run."""
+"""What a run shows: on a terminal, without one, and as JSON."""
 
 import json
 import os
@@ -16,7 +16,7 @@ from command import OMKL, invoke, omkl
 from tables import table
 
 
-def test_the_summary_for_machines_is_this(tmp_path: Path):
+def test_the_json_summary_has_these_keys(tmp_path: Path):
     data = tmp_path / "data.csv"
     data.write_text("a,y\n" + "".join(f"{k % 5},{k % 5}\n" for k in range(40)) + "1,\n")
     result = invoke("run", data, "-t", "y", "--learner", "raker", "--json")
@@ -34,7 +34,7 @@ def test_the_summary_for_machines_is_this(tmp_path: Path):
     assert summary["baseline_mse"] == pytest.approx(((y - means) ** 2).mean())
 
 
-def test_the_help_of_run_is_this():
+def test_the_help_of_run_lists_these_options():
     out = invoke("run", "--help", env={"COLUMNS": "80"}).output
     options = re.findall(r"--[a-z][a-z-]+", out.partition("Options:")[2])
     assert list(dict.fromkeys(options)) == [
@@ -58,7 +58,7 @@ def in_a_terminal(*words: Any, interrupt: bool = False) -> tuple[int, str]:
     while True:
         try:
             more = os.read(parent, 65536)
-        except OSError:  # Linux's way to say that nobody holds the other end
+        except OSError:  # on Linux, the other end is closed
             break
         if not more:
             break
@@ -79,7 +79,7 @@ def test_a_terminal_shows_progress_error_and_leading_kernels(tmp_path: Path):
     assert re.search(r"\d+%, \d+:\d\d left", out)
     assert "running mean" in out
     assert "leading kernels: Gaussian" in out
-    assert "rows per second" in out  # the summary stays
+    assert "rows per second" in out  # the summary remains
 
 
 def test_ctrl_c_in_a_terminal_leaves_a_summary_and_no_traceback(tmp_path: Path):
@@ -101,7 +101,7 @@ def test_without_a_terminal_there_are_notes_and_a_summary_but_no_escapes(tmp_pat
     assert omkl("run", data, "-t", "y", "--quiet").stdout == ""
 
 
-def test_a_reader_that_goes_away_is_no_traceback(tmp_path: Path):
+def test_a_broken_pipe_is_no_traceback(tmp_path: Path):
     data = tmp_path / "data.csv"
     data.write_text(table(30_000))
     words = f"run {data} -t y --learner sfg-mkl --predictions - -q"
@@ -111,11 +111,11 @@ def test_a_reader_that_goes_away_is_no_traceback(tmp_path: Path):
     assert result.stdout.startswith("row,prediction,target\n1,")
 
 
-def test_two_hundred_columns_with_gaps_are_told_in_twenty_lines(tmp_path: Path):
+def test_two_hundred_columns_with_gaps_are_twenty_notices(tmp_path: Path):
     data = tmp_path / "data.csv"
     names = [f"c{k}" for k in range(200)]
     data.write_text(",".join([*names, "y"]) + "\n" + ",".join(["1"] * 201) + "\n" + "," * 200 + "2\n")
     result = invoke("run", data, "-t", "y", "--learner", "raker")
     assert result.exit_code == 0
     assert result.stderr.count("has empty cells") == 20
-    assert "and more of this sort" in result.stderr
+    assert "and more notices of this kind" in result.stderr

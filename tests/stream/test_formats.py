@@ -20,14 +20,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tables import compressed
 
+from omkl.stream.options import Options
 from omkl.stream.parsers import Reading
 from omkl.stream.raw import Stop
-from omkl.stream.run import Options, Run
+from omkl.stream.run import Run
 from omkl.stream.source import Source
 
 
 def measured(rows: int = 300) -> pa.Table:
-    """Numbers, whole numbers, truths, words, moments, gaps, quoted text and a target that is missing at times."""
+    """Numbers, integers, booleans, text, timestamps, gaps, quoted text and a target that is missing at times."""
     rng = np.random.default_rng(7)
     a = rng.normal(size=rows)
     moments = np.datetime64("2024-03-01T06:30:00") + 3_600 * np.arange(rows)
@@ -181,7 +182,7 @@ def test_predictions_do_not_depend_on_how_a_pipe_delivers_rows(
 
     def run(name: str, edges: list[int]) -> bytes:
         options = Options(target="y", learner="sfg-mkl", data=("-",), predictions=str(folder / name), every=7)
-        run = Run(options, lambda news: None)
+        run = Run(options, lambda text: None)
         run.stop = run.reading.stop = Delivery([data[start:stop] for start, stop in itertools.pairwise(edges)])
         run.run()
         return (folder / name).read_bytes()
@@ -194,8 +195,8 @@ def test_predictions_do_not_depend_on_how_a_pipe_delivers_rows(
 def test_predictions_do_not_depend_on_how_often_they_are_written(learner: str, task: str, tmp_path: Path):
     (tmp_path / "t.csv").write_bytes(as_csv(measured()))
     target = "y" if task == "regression" else "word"
-    said = {
+    predicted = {
         every: predictions(tmp_path, str(tmp_path / "t.csv"), learner=learner, every=every, task=task, target=target)[0]
         for every in (1, 7, 1000, 10_000)
     }
-    assert len(set(said.values())) == 1
+    assert len(set(predicted.values())) == 1

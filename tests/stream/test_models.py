@@ -1,4 +1,4 @@
-"""The models that a run leaves: taught further, asked, looked at; and one for each key."""
+"""The models that a run writes: continued, used for predictions, inspected; and one for each key."""
 
 import json
 from pathlib import Path
@@ -15,7 +15,7 @@ from omkl import persist
 from omkl.fleet import Fleet
 
 
-def test_learn_goes_on_as_run_would_have(tmp_path: Path):
+def test_learn_continues_as_run_would_have(tmp_path: Path):
     lines = table(1000).splitlines(keepends=True)
     whole, first, second = (tmp_path / name for name in ("whole.csv", "first.csv", "second.csv"))
     whole.write_text("".join(lines))
@@ -46,7 +46,7 @@ def test_predict_learns_nothing_and_needs_no_target(tmp_path: Path):
     assert result.exit_code == 0
     assert len(result.stdout.splitlines()) == 3
     assert "category 'violet' was never learned" in result.stderr
-    assert "column 'when' is not there" in result.stderr
+    assert "column 'when' is absent" in result.stderr
     assert model.read_bytes() == before
 
 
@@ -102,17 +102,17 @@ def test_by_gives_each_key_the_model_it_would_have_alone(tmp_path: Path, learner
     result = invoke("run", data, "-t", "load", "--by", "meter", "--learner", learner, "--every", 100, "--predictions",
                     tmp_path / "p.csv")  # fmt: skip
     assert result.exit_code == 0, result.stderr
-    said = pyarrow.csv.read_csv(tmp_path / "p.csv").to_pandas()
+    predicted = pyarrow.csv.read_csv(tmp_path / "p.csv").to_pandas()
     rows = pyarrow.csv.read_csv(data).to_pandas()
     fleet = Fleet({"sfg-mkl": omkl.SFGMKLRegressor, "graph-mkl": omkl.GraphMKLRegressor}[learner](), seed=0)
     mine = rows[(rows.meter == "m2") & rows.load.notna()]
     alone = fleet.fresh("m2", 2).predict_then_learn(mine[["hour", "temp"]].to_numpy(float), mine.load.to_numpy())
-    np.testing.assert_array_equal(said.loc[mine.index, "prediction"], alone)
-    assert said.loc[rows.load.isna(), "prediction"].notna().all()
+    np.testing.assert_array_equal(predicted.loc[mine.index, "prediction"], alone)
+    assert predicted.loc[rows.load.isna(), "prediction"].notna().all()
 
 
 @pytest.mark.parametrize("task", ["regression", "classification"])
-def test_a_fleet_s_run_goes_on_where_it_stopped(tmp_path: Path, task: str):
+def test_a_run_by_key_resumes_where_it_stopped(tmp_path: Path, task: str):
     lines = meters(800)
     if task == "classification":
         lines = [lines[0]] + [
@@ -133,11 +133,11 @@ def test_a_fleet_s_run_goes_on_where_it_stopped(tmp_path: Path, task: str):
     assert len(invoke("predict", tmp_path / "whole" / "m.omkl", data).stdout.splitlines()) == 801
 
 
-def test_rows_of_nobody_are_left_out_and_by_needs_its_column(tmp_path: Path):
+def test_rows_without_a_key_are_left_out_and_by_needs_its_column(tmp_path: Path):
     data = tmp_path / "data.csv"
     data.write_text("meter,a,y\nm1,1,2\n,2,3\nm2,3,4\n")
     result = invoke("run", data, "-t", "y", "--by", "meter", "--predictions", "-")
     assert "row 2: 'meter' is empty; such rows are left out" in result.stderr
     assert len(result.stdout.splitlines()) == 3
     assert "no column 'sensor'" in invoke("run", data, "-t", "y", "--by", "sensor").stderr
-    assert "do not go together" in invoke("run", data, "-t", "y", "--by", "meter", "--key", "a").stderr
+    assert "cannot be combined" in invoke("run", data, "-t", "y", "--by", "meter", "--key", "a").stderr

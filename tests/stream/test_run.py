@@ -1,4 +1,4 @@
-"""omkl run: nothing lost when it is killed, stopped or refused; live pipes; targets that come late."""
+"""omkl run: nothing is lost when it is killed, stopped or refused; live pipes; delayed labels."""
 
 import json
 import os
@@ -60,7 +60,7 @@ def test_a_finished_run_repeated_changes_nothing_and_says_so(tmp_path: Path):
     assert {path: path.read_bytes() for path in (tmp_path / "out").iterdir()} == before
 
 
-def test_a_finished_run_goes_on_when_rows_were_appended(tmp_path: Path):
+def test_a_finished_run_resumes_when_rows_were_appended(tmp_path: Path):
     whole = table(900)
     lines = whole.splitlines(keepends=True)
     grown, at_once = tmp_path / "grown.csv", tmp_path / "once.csv"
@@ -122,7 +122,7 @@ def test_a_model_is_no_checkpoint_and_a_damaged_one_is_named(tmp_path: Path):
     assert "truncated or corrupted" in result.stderr
 
 
-def test_predictions_that_were_cut_or_are_gone_are_not_made_up(tmp_path: Path):
+def test_predictions_that_were_cut_or_removed_are_refused(tmp_path: Path):
     data = tmp_path / "data.csv"
     data.write_text(table(300))
     words = ["run", data, "-t", "y", *outputs(tmp_path / "out")]
@@ -155,7 +155,7 @@ def test_a_file_that_changes_underneath_stops_the_run(tmp_path: Path):
 
 
 @pytest.mark.parametrize("name", ["predictions", "model", "checkpoint", "report"])
-def test_what_cannot_be_written_is_refused_before_the_work(tmp_path: Path, name: str):
+def test_outputs_that_cannot_be_written_are_refused_before_the_work(tmp_path: Path, name: str):
     data = tmp_path / "data.csv"
     data.write_text(table(50))
     (tmp_path / "folder.csv").mkdir()
@@ -219,7 +219,7 @@ def test_an_earlier_prediction_file_is_replaced_only_at_the_end(tmp_path: Path):
 
 
 @pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
-def test_ctrl_c_ends_with_everything_in_order_and_the_run_goes_on_later(tmp_path: Path, sent: signal.Signals):
+def test_ctrl_c_leaves_complete_files_and_the_run_resumes_later(tmp_path: Path, sent: signal.Signals):
     data = tmp_path / "data.csv"
     data.write_text(table(20_000))
     command = ["run", data, "-t", "y", "--every", 200]
@@ -231,10 +231,10 @@ def test_ctrl_c_ends_with_everything_in_order_and_the_run_goes_on_later(tmp_path
     process.send_signal(sent)
     _, err = process.communicate(timeout=60)
     assert process.returncode == 130
-    assert "the same command goes on from here" in err
-    kept = persist.load(tmp_path / "out" / "c.ckpt")
-    assert not kept.progress.finished
-    assert len((tmp_path / "out" / "p.csv").read_text().splitlines()) == kept.progress.records + 1
+    assert "the same command resumes from here" in err
+    checkpoint = persist.load(tmp_path / "out" / "c.ckpt")
+    assert not checkpoint.progress.finished
+    assert len((tmp_path / "out" / "p.csv").read_text().splitlines()) == checkpoint.progress.records + 1
     assert (tmp_path / "out" / "m.omkl").exists()
     assert omkl(*command, *outputs(tmp_path / "out")).returncode == 0
     for name in ("p.csv", "m.omkl"):
@@ -246,7 +246,7 @@ def live(*words: str) -> subprocess.Popen[bytes]:
                             stdout=subprocess.PIPE, stderr=subprocess.PIPE, bufsize=0)  # fmt: skip
 
 
-def said(process: subprocess.Popen[bytes]) -> str:
+def next_line(process: subprocess.Popen[bytes]) -> str:
     """The next line, which must come while nothing more is sent."""
     assert process.stdout is not None
     line = b""
@@ -257,15 +257,15 @@ def said(process: subprocess.Popen[bytes]) -> str:
     return line.decode().rstrip("\n")
 
 
-def test_each_row_of_a_pipe_is_answered_before_the_next_is_sent():
+def test_each_row_of_a_pipe_is_predicted_before_the_next_is_sent():
     process = live("-t", "y", "-q")
     assert process.stdin is not None
     process.stdin.write(b"a,b,y\n")
     header = None
     for k in range(20):
         process.stdin.write(f"{k},{k * k},{3 * k}\n".encode())
-        header = header or said(process)
-        row = said(process).split(",")
+        header = header or next_line(process)
+        row = next_line(process).split(",")
         assert (row[0], float(row[-1])) == (str(k + 1), 3 * k)
     process.stdin.write(b"20,400")  # half a row is none
     time.sleep(0.2)
@@ -285,7 +285,7 @@ def test_targets_that_come_later_by_key_are_learned_and_scored():
     out, _ = process.communicate(("\n".join(lines) + "\n").encode(), timeout=120)
     summary = json.loads(out)
     assert (summary["rows"], summary["learned"], summary["scored"], summary["waiting"]) == (595, 295, 295, 5)
-    assert summary["features"] == 1  # the empty cells of a row that only answers are no gaps
+    assert summary["features"] == 1  # the empty cells of a row that only brings a target are not gaps
     assert summary["rmse"] < 0.5 * summary["baseline_rmse"]
 
 
@@ -296,7 +296,7 @@ def test_no_more_rows_wait_than_were_allowed(tmp_path: Path):
     assert result.exit_code == 0
     assert "more than 10 rows wait for their target" in result.stderr
     rows = pyarrow.csv.read_csv(tmp_path / "p.csv")
-    # row 3 was given up, so what comes for it is a row of its own
+    # row 3 was dropped, so its target is a row of its own
     assert rows["key"].to_pylist() == [*range(50), 3]
 
 

@@ -1,4 +1,4 @@
-"""The page about a run, and the history that it is drawn from."""
+"""The report of a run, and the history that it is drawn from."""
 
 import html
 import json
@@ -14,16 +14,16 @@ from command import invoke
 from pages import NASTY, assert_asks_nobody, assert_nasty_is_text, charts_of
 
 from omkl import persist
-from omkl.stream import report
-from omkl.stream.history import BINS, LAST, MOST_LABELS, SAMPLED, SNAPSHOTS, History, Thinned
-from omkl.stream.model import Answers, Said
-from omkl.stream.run import Options, Outcome, Run
-
-NOTHING = Answers([], [], [], [])
+from omkl.stream import run_report
+from omkl.stream.history import BINS, LAST, MAX_LABELS, SAMPLED, SNAPSHOTS, History
+from omkl.stream.options import Options
+from omkl.stream.predictions import LateTargets, Predictions
+from omkl.stream.run import Outcome, Run
+from omkl.stream.sample import RowSample
 
 
 def written(path: Path, rows: int = 4000, target: str = "y", labels: tuple[str, ...] = (), gaps: bool = False) -> Path:
-    """A stream whose law turns round in the middle."""
+    """A stream whose relation of inputs and target changes in the middle."""
     rng = np.random.default_rng(0)
     X = rng.uniform(-1, 1, (rows, 3))
     y = np.sin(3 * X[:, 0]) + X[:, 1] * X[:, 2] + 0.1 * rng.standard_normal(rows)
@@ -38,7 +38,7 @@ def written(path: Path, rows: int = 4000, target: str = "y", labels: tuple[str, 
 
 
 def outcome(path: Path, **options: Any) -> Outcome:
-    return Run(Options(data=(str(path),), **{"target": "y", **options}), lambda news: None).run()
+    return Run(Options(data=(str(path),), **{"target": "y", **options}), lambda text: None).run()
 
 
 @pytest.fixture(scope="module")
@@ -55,12 +55,12 @@ def labels(tmp_path_factory: pytest.TempPathFactory) -> Outcome:
 # The page
 
 
-def test_the_page_is_one_file_that_asks_nobody_for_anything(numbers: Outcome):
-    assert_asks_nobody(report.page(numbers))
+def test_the_report_is_one_file_that_requests_nothing_else(numbers: Outcome):
+    assert_asks_nobody(run_report.page(numbers))
 
 
-def test_a_page_about_numbers_has_all_its_charts_and_says_what_was_noticed(numbers: Outcome):
-    page = report.page(numbers)
+def test_a_report_on_numbers_has_all_its_charts_and_notices(numbers: Outcome):
+    page = run_report.page(numbers)
     found = charts_of(page)
     assert set(found) == {"error", "predictions", "residuals", "coverage", "weights"}
     assert all(choice["chart"]["about"] and choice["chart"]["data"] for part in found.values() for choice in part)
@@ -68,56 +68,65 @@ def test_a_page_about_numbers_has_all_its_charts_and_says_what_was_noticed(numbe
     assert "column &#39;a&#39; has empty cells" in page
 
 
-def test_the_moment_of_change_is_drawn_where_the_stream_turned(numbers: Outcome):
-    error = charts_of(report.page(numbers))["error"][0]["chart"]["data"]
-    drawn = [trace for trace in error if trace["name"] == "moment of change"]
+def test_the_change_point_is_drawn_where_the_stream_changed(numbers: Outcome):
+    error = charts_of(run_report.page(numbers))["error"][0]["chart"]["data"]
+    drawn = [trace for trace in error if trace["name"] == "change point"]
     assert len(drawn) == 1
     assert drawn[0]["x"][0] == numbers.summary["changes"][0]
     assert 2000 <= drawn[0]["x"][0] <= 2100
 
 
 def test_the_curve_so_far_ends_at_the_error_of_the_summary(numbers: Outcome):
-    error = {choice["name"]: choice["chart"]["data"] for choice in charts_of(report.page(numbers))["error"]}
+    error = {choice["name"]: choice["chart"]["data"] for choice in charts_of(run_report.page(numbers))["error"]}
     ours, baseline = error["all rows so far"][:2]
     assert ours["y"][-1] == pytest.approx(numbers.summary["rmse"], rel=1e-4)
     assert baseline["y"][-1] == pytest.approx(numbers.summary["baseline_rmse"], rel=1e-4)
     assert ours["x"][-1] == numbers.summary["rows"]
 
 
-def test_areas_of_graph_mkl_fill_the_picture_and_weights_of_others_do_so_alone(numbers: Outcome, tmp_path: Path):
+def test_stacked_weights_sum_to_one_with_and_without_experts_that_have_no_kernel(numbers: Outcome, tmp_path: Path):
     for run in (numbers, outcome(written(tmp_path / "y.csv"), learner="raker")):
-        leading = charts_of(report.page(run))["weights"][0]["chart"]["data"]
+        leading = charts_of(run_report.page(run))["weights"][0]["chart"]["data"]
         total = np.sum([trace["y"] for trace in leading], axis=0)
         np.testing.assert_allclose(total, 1, atol=0.02)  # each is rounded to three digits
 
 
-def test_a_page_about_labels_counts_every_row_that_was_said_something_to(labels: Outcome):
-    page = report.page(labels)
+def test_the_confusion_matrix_counts_every_row_for_which_a_label_was_predicted(labels: Outcome):
+    page = run_report.page(labels)
     found = charts_of(page)
-    assert set(found) == {"error", "log_loss", "confusion", "confidence", "weights"}
+    assert set(found) == {"error", "log_loss", "confusion", "calibration", "weights"}
     counts = np.array(found["confusion"][0]["chart"]["data"][0]["customdata"])
     assert counts.sum() == labels.summary["scored"] - 1  # nothing was known before the first row
     right = np.trace(counts) / labels.summary["scored"]
     assert right == pytest.approx(labels.summary["accuracy"])
 
 
-def test_names_are_text_everywhere(labels: Outcome):
-    page = report.page(labels)
+def test_names_in_the_data_are_shown_as_text_not_as_markup(labels: Outcome):
+    page = run_report.page(labels)
     assert_nasty_is_text(page)
     assert html.escape(NASTY[:23] + "…") in charts_of(page)["confusion"][0]["chart"]["data"][0]["x"]
 
 
 @pytest.mark.parametrize("rows", [1, 2, 5, 30])
-def test_a_few_rows_are_enough_for_a_page(rows: int, tmp_path: Path):
+def test_a_few_rows_are_enough_for_a_report(rows: int, tmp_path: Path):
     for labels in ((), ("no", "yes")):
-        page = report.page(outcome(written(tmp_path / "y.csv", rows, labels=labels), learner="raker"))
+        page = run_report.page(outcome(written(tmp_path / "y.csv", rows, labels=labels), learner="raker"))
         assert charts_of(page)["weights"]
 
 
-def test_no_target_at_all_makes_a_page_that_says_so(tmp_path: Path):
+def test_models_by_key_have_a_report_without_probabilities_and_weights(tmp_path: Path):
+    for labels, charts in (((), {"error", "predictions", "residuals"}), (("no", "yes"), {"error", "confusion"})):
+        path = written(tmp_path / "y.csv", 300, labels=labels)
+        lines = path.read_text().splitlines()
+        path.write_text("".join(f"{line},{'key' if k == 0 else k % 3}\n" for k, line in enumerate(lines)))
+        page = run_report.page(outcome(path, learner="raker", by="key"))
+        assert set(charts_of(page)) == charts
+
+
+def test_a_report_without_any_target_says_so(tmp_path: Path):
     path = tmp_path / "y.csv"
     path.write_text("a,y\n1,\n2,\n")
-    page = report.page(outcome(path))
+    page = run_report.page(outcome(path))
     assert "no target was seen" in page
 
 
@@ -133,7 +142,7 @@ def test_the_command_writes_the_page_and_a_run_repeated_writes_the_same(tmp_path
 
 def test_a_missing_library_is_missed_before_the_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setitem(sys.modules, "plotly.offline", None)
-    for name in ("omkl.report.render", "omkl.stream.report"):
+    for name in ("omkl.report.render", "omkl.stream.run_report"):
         monkeypatch.delitem(sys.modules, name, raising=False)
     model = tmp_path / "y.omkl"
     data = written(tmp_path / "y.csv", 50)
@@ -179,20 +188,21 @@ def test_a_history_survives_its_file(numbers: Outcome, tmp_path: Path):
 
 
 def test_a_history_stays_small_however_long_the_stream():
-    numbers, labels = History("regression"), History("classification")
+    numbers, labels, late = History("regression"), History("classification"), LateTargets.none()
     rng = np.random.default_rng(0)
     n = 20_000
     for k in range(10):
         rows = np.arange(1, n + 1) + k * n
         y = rng.standard_normal(n)
-        numbers.note(Said(rows, None, 0 * y, y - 1, y + 1, None, y, None), NOTHING)
-        words = np.array([f"label {j}" for j in rng.integers(0, 60, n)], dtype=object)
-        labels.note(Said(rows, None, np.roll(words, 1), None, None, np.full(n, 0.5), words, np.full(n, 0.5)), NOTHING)
+        numbers.update(Predictions(rows, None, 0 * y, y - 1, y + 1, None, y, None), late)
+        y = np.array([f"label {j}" for j in rng.integers(0, 60, n)], dtype=object)
+        half = np.full(n, 0.5)
+        labels.update(Predictions(rows, None, np.roll(y, 1), None, None, half, y, half), late)
     assert len(numbers.bins) <= BINS
-    assert SAMPLED / 3 < len(numbers.sampled.rows) <= SAMPLED
+    assert SAMPLED / 3 < len(numbers.sample.rows) <= SAMPLED
     assert len(numbers.last) == LAST
     assert numbers.ends[-1] == labels.ends[-1] == 10 * n
-    assert len(labels.places) == MOST_LABELS
+    assert len(labels.places) == MAX_LABELS
     assert labels.confusion.sum() == 10 * n
     assert numbers.summary()["rmse"] == pytest.approx(1, rel=0.01)
 
@@ -206,7 +216,7 @@ def test_snapshots_of_weights_are_few_and_even(tmp_path: Path):
 
 
 def test_a_sample_of_rows_is_fair_to_every_hour_of_the_day():
-    some = Thinned(2, 2048)
+    some = RowSample(2, 2048)
     rows = np.arange(1, 400_001)
     some.add(rows, rows[:, None] % 24)
     hours = np.bincount(some.rows[:, 1].astype(int), minlength=24)
@@ -225,7 +235,7 @@ def test_it_renders_with_no_network_no_console_error_and_no_sideways_scrolling(
     browser: Any, which: str, width: int, dark: bool, tmp_path: Path, request: pytest.FixtureRequest
 ):
     path = tmp_path / "page.html"
-    report.write(request.getfixturevalue(which), path)
+    run_report.write(request.getfixturevalue(which), path)
     open_page(browser, path, width, 844, dark)
     found = charts_of(path.read_text(encoding="utf-8"))
     for kind, choices in found.items():

@@ -1,0 +1,148 @@
+"""One declaration for a single model and for models per key; rows that wait; the target's task."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from command import invoke
+from hypothesis import given
+from hypothesis import strategies as st
+
+from omkl.estimators.declaration import FAMILIES, LOSS, Declaration, Task, supports
+from omkl.features import column_names
+from omkl.stream.learner import SINGLE_MODEL, new_learner
+from omkl.stream.predictions import LateTargets, Predictions, concatenated, label_outputs, with_targets
+from omkl.stream.targets import Target
+from omkl.stream.waiting import LATE, LEARN, PREDICT, WaitingRows
+
+TASKS: tuple[Task, ...] = ("regression", "classification")
+
+
+def quiet(about: str, text: str) -> None:
+    pass
+
+
+# One declaration
+
+
+@pytest.mark.parametrize("algorithm", FAMILIES)
+def test_the_core_and_the_estimator_of_a_declaration_predict_the_same(algorithm: str):
+    X = np.random.default_rng(0).normal(size=(150, 3)) * 10
+    y = X[:, 0] + np.sin(X[:, 1])
+    declaration = Declaration(algorithm, "regression", SINGLE_MODEL.get(algorithm, {}))
+    core: Any = declaration.core(5, column_names(3))
+    estimator = declaration.estimator()
+    if "random_state" in estimator.get_params():
+        estimator.set_params(random_state=5)
+    np.testing.assert_array_equal(core.run(X, y), estimator.predict_then_learn(X, y))
+
+
+@pytest.mark.parametrize("task", TASKS)
+@pytest.mark.parametrize("algorithm", FAMILIES)
+def test_a_declaration_is_refused_where_there_is_no_such_estimator(algorithm: str, task: Task):
+    if supports(algorithm, task):
+        core = Declaration(algorithm, task).core(0, ["a"])
+        assert core.learner == algorithm
+        assert Declaration(algorithm, task).estimator()._loss == LOSS[task]
+    else:
+        for by_key in (False, True):
+            with pytest.raises(ValueError, match="predicts numbers only, not labels; choose another learner"):
+                new_learner(algorithm, task, 0, by_key, quiet)
+
+
+# Rows that wait
+
+
+@given(st.lists(st.tuples(st.sampled_from("abcde"), st.booleans()), max_size=30), st.integers(1, 4))
+def test_roles_of_a_batch_are_those_of_its_rows_one_by_one(rows: list[tuple[str, bool]], capacity: int):
+    def one(keys: str) -> tuple[np.ndarray, Predictions]:
+        n = len(keys)
+        y_pred = np.zeros(n)
+        return np.zeros((n, 1)), Predictions(np.arange(n), list(keys), y_pred, None, None, None, y_pred, None)
+
+    at_once = WaitingRows(capacity, quiet).roles(np.array([known for _, known in rows], bool), [key for key, _ in rows])
+    waiting = WaitingRows(capacity, quiet)
+    one_by_one = []
+    for key, known in rows:
+        role = int(waiting.roles(np.array([known]), [key])[0])
+        one_by_one.append(role)
+        if role == PREDICT:
+            waiting.add(*one(key))
+        elif role == LATE:
+            waiting.resolve(key, 1.0, LateTargets.none())
+    assert at_once.tolist() == one_by_one
+    assert len(waiting) <= capacity
+    assert {LEARN, PREDICT, LATE} >= set(one_by_one)
+
+
+def test_a_late_target_is_compared_with_what_was_predicted():
+    waiting, late = WaitingRows(9, quiet), LateTargets.none()
+    out = Predictions(np.arange(2), ["a", "b"], np.array([1.0, 2.0]), np.array([0.0, 1.5]), np.array([2.0, 2.5]), None,
+                      np.full(2, np.nan), None)  # fmt: skip
+    waiting.add(np.array([[7.0], [8.0]]), out)
+    assert waiting.resolve("b", 3.0, late).tolist() == [8.0]
+    assert waiting.resolve("a", 1.5, late).tolist() == [7.0]
+    assert late == LateTargets([2.0, 1.0], [3.0, 1.5], [0.0, 0.0], [False, True])
+
+
+def test_a_late_target_of_a_row_without_any_feature_is_scored_and_not_learned(tmp_path: Path):
+    data = tmp_path / "data.csv"
+    data.write_text("id,a,y\nr1,,\nr1,,2\nr2,1,3\n")
+    result = invoke("run", data, "-t", "y", "--task", "regression", "--key", "id", "--learner", "raker", "--json")
+    assert result.exit_code == 0, result.output
+    assert '"learned": 1, ' in result.stdout
+    assert '"scored": 2, ' in result.stdout
+
+
+# Predictions
+
+
+def test_the_most_probable_label_is_predicted_and_the_true_one_has_its_probability():
+    out = label_outputs(np.array([[0.2, 0.8], [0.6, 0.4], [0.0, 0.0]]), ("no", "yes"))
+    y_true = np.array(["no", None, "other"], dtype=object)
+    p = with_targets(out, np.arange(3), y_true, ["k", "l", "m"])
+    assert p.y_pred.tolist() == ["yes", "no", None]
+    assert p.probability is not None
+    assert p.true_probability is not None
+    assert p.probability.tolist() == [0.8, 0.6, 0.0]
+    assert p.true_probability[[0, 2]].tolist() == [0.2, 0.0]
+    assert p.probabilities is not None
+    assert p.probabilities[0] == {"no": 0.2, "yes": 0.8}
+
+
+def test_parts_without_intervals_have_nan_where_others_have_them():
+    y = np.zeros(1)
+    without = Predictions(np.array([1]), None, y, None, None, None, y, None)
+    with_interval = Predictions(np.array([2]), None, y, y - 1, y + 1, None, y, None)
+    joined = concatenated([without, with_interval], keyed=False)
+    assert joined.rows.tolist() == [1, 2]
+    np.testing.assert_array_equal(joined.lower, [np.nan, -1.0])
+    assert joined.probability is None
+
+
+# The task
+
+
+@pytest.mark.parametrize(
+    ("cells", "task"),
+    [
+        (["1", "2", "x"], "regression"),
+        (["x", "y", "1"], "classification"),
+        (["0", "1", "1"], "classification"),
+        (["1", "1", "1"], "regression"),
+        (["True", "false", ""], "classification"),
+        (["1,5", "2,25"], "regression"),
+        (["", None], "regression"),
+    ],
+    ids=str,
+)
+def test_the_first_targets_decide_the_task(cells: list[str | None], task: Task):
+    target = Target("y", None, quiet)
+    target.read(pa.array(cells, pa.string()), learn=True)
+    assert target.task == task
+    for given_task in TASKS:
+        declared = Target("y", given_task, quiet)
+        declared.read(pa.array(cells, pa.string()), learn=True)
+        assert declared.task == given_task
