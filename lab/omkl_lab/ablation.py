@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from omkl.algorithms.graph_mkl import RANK_EVERY
+from omkl.algorithms.graph_mkl.constants import RANK_EVERY
+from omkl.algorithms.graph_mkl.settings import SINGLES, GraphSettings
 from omkl.arrays import Matrix, Vector
 from omkl.kernels import Gaussian, log_grid
-from omkl.online import Online
-from omkl.settings import SINGLES, GraphSettings
+from omkl.online import Checkpoint, Online
 from omkl_lab import markdown
 from omkl_lab.data.sets import load
 from omkl_lab.files import write_lines
@@ -37,9 +37,14 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "no kernels on single inputs": {"singles": ()},
     "every kernel on all inputs": {"orders": (None,), "singles": ()},
     "every kernel on pairs of inputs": {"orders": (2,), "singles": ()},
-    "no minimum leverage": {"sure": 0.0},
-    "no residual stacking": {"correct": False},
-    "all inputs, no minimum leverage, no stacking": {"orders": (None,), "singles": (), "sure": 0.0, "correct": False},
+    "no minimum leverage": {"min_leverage": 0.0},
+    "no residual stacking": {"stack": False},
+    "all inputs, no minimum leverage, no stacking": {
+        "orders": (None,),
+        "singles": (),
+        "min_leverage": 0.0,
+        "stack": False,
+    },  # fmt: skip
     "21 kernels and those on single inputs": {"kernels": log_grid(Gaussian, 0.1, 10.0, 21), "singles": SINGLES},
     "twice the random features": {"n_features": 100},
 }
@@ -58,10 +63,7 @@ def run(variant: str, X: Matrix, y: Vector, seed: int) -> tuple[float, float, fl
     if variant == RANDOM:
         rng = np.random.default_rng(seed)
         for a in range(settings.warm_up, len(X), RANK_EVERY):
-            before = online.checkpoint()
-            before.state.rank[:] = rng.permuted(before.state.rank, axis=1)
-            before.state.explorer[:] = before.state.rank[:, -1]
-            online.restore(before)
+            online.restore(with_random_ranks(online.checkpoint(), rng))
             predictions.append(online.run(X[a : a + RANK_EVERY], y[a : a + RANK_EVERY]))
     else:
         predictions.append(online.run(X[settings.warm_up :], y[settings.warm_up :]))
@@ -69,6 +71,17 @@ def run(variant: str, X: Matrix, y: Vector, seed: int) -> tuple[float, float, fl
     mse = float(np.mean((np.concatenate(predictions)[:, 0] - y) ** 2))
     after = (online.evaluations - during_warm_up) / max(len(X) - settings.warm_up, 1)
     return mse, 1e6 * seconds / len(X), after
+
+
+def with_random_ranks(checkpoint: Checkpoint, rng: np.random.Generator) -> Checkpoint:
+    """The checkpoint with the experts of both sets ranked at random, the last one of each set as its explorer."""
+    sets = checkpoint.state.sets
+    ranks = rng.permuted(np.stack([s.selection.rank for s in sets]), axis=1)
+    changed = tuple(
+        s._replace(selection=s.selection._replace(rank=rank.copy(), explorer=int(rank[-1])))
+        for s, rank in zip(sets, ranks, strict=True)
+    )
+    return checkpoint._replace(state=checkpoint.state._replace(sets=changed))
 
 
 def measure() -> list[dict[str, Any]]:

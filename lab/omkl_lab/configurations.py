@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from omkl.settings import LearnerName, Settings
+from omkl.algorithms.settings import Settings
 
 EXPERIMENTS = Path(__file__).parent / "experiments"
 DEFAULTS = "safe defaults"
@@ -31,7 +31,7 @@ class Matching(NamedTuple):
 class Configuration(NamedTuple):
     """An algorithm with its settings."""
 
-    learner: LearnerName
+    learner: str
     variant: str
     changes: dict[str, Any] | None  # to the paper's protocol; None for the library's defaults
 
@@ -49,7 +49,7 @@ def read_forms() -> dict[str, dict[str, Any]]:
     return tomllib.loads(text)
 
 
-NAMES: dict[LearnerName, str] = {part["learner"]: name for name, part in read_forms().items()}
+NAMES: dict[str, str] = {part["learner"]: name for name, part in read_forms().items()}
 MATCHING = {name: Matching(**part["matching"]) for name, part in read_forms().items() if "matching" in part}
 
 

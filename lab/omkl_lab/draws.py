@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from omkl.algorithms.settings import Settings
 from omkl.features import Draw
 from omkl.online import Online
 from omkl.persist import write_atomically
-from omkl.settings import LearnerName, Settings
 from omkl_lab import markdown
 from omkl_lab.configurations import NAMES
 from omkl_lab.data.sets import SETS, is_available, load
@@ -20,14 +20,14 @@ from omkl_lab.files import brief, write_json
 from omkl_lab.parallel import Unit, run_parallel
 
 RESULTS, PAGE = Path("results/draws.json"), Path("docs/draws.md")
-LEARNERS: tuple[LearnerName, ...] = ("raker", "omkl-gf", "sfg-mkl", "sfg-mkl-r")
+LEARNERS: tuple[str, ...] = ("raker", "omkl-gf", "sfg-mkl", "sfg-mkl-r")
 DRAWS: tuple[Draw, ...] = ("independent", "shared")
 SEEDS = 20
 MAX_ROWS = 4000  # of a data set
 COMMAND = "OMKL_DATA=~/data python -m omkl_lab.draws"
 
 
-def errors(name: str, learner: LearnerName, draw: Draw, seeds: int = SEEDS, rows: int = MAX_ROWS) -> list[float]:
+def errors(name: str, learner: str, draw: Draw, seeds: int = SEEDS, rows: int = MAX_ROWS) -> list[float]:
     """Mean squared error, or share of wrong labels, for every seed, with the library's defaults."""
     stream, labels = load(name), SETS[name].task == "classification"
     X, y = np.ascontiguousarray(stream.X[:rows]), stream.y[:rows]
@@ -39,7 +39,7 @@ def errors(name: str, learner: LearnerName, draw: Draw, seeds: int = SEEDS, rows
     return out
 
 
-def compare(name: str, learner: LearnerName) -> list[dict[str, Any]]:
+def compare(name: str, learner: str) -> list[dict[str, Any]]:
     """Both draws with the same seeds, and their mean difference divided by its standard error."""
     independent, shared = (np.array(errors(name, learner, draw)) for draw in DRAWS)
     gap = shared - independent

@@ -17,12 +17,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from omkl import persist
+from omkl.algorithms.settings import Settings
 from omkl.arrays import Index, Matrix, Vector
 from omkl.engine import cores
 from omkl.estimators.sklearn import GraphMKLRegressor, SFGMKLClassifier, SFGMKLRegressor
 from omkl.fleet import Fleet
 from omkl.online import Online
-from omkl.settings import Settings
 from omkl_lab import markdown
 from omkl_lab.files import read_json, write_json
 from omkl_lab.machine import peak_resident, resident

@@ -14,8 +14,10 @@ from typing import Any
 
 import numpy as np
 
+from omkl import algorithms, engine
+from omkl.algorithms.graph_mkl.settings import GraphSettings
+from omkl.algorithms.settings import Settings
 from omkl.online import Online
-from omkl.settings import LEARNERS, GraphSettings, Settings
 from omkl_lab import markdown
 from omkl_lab.files import write_json
 
@@ -63,16 +65,19 @@ def speed() -> dict[str, float]:
 
     river_model = preprocessing.StandardScaler() | linear_model.LinearRegression()
     online = Online.make("sfg-mkl", Settings(), d, 0)
-    r, bare = np.full(ROWS, 0.5), online._runner.learn
+    uniforms, sfg_mkl = np.full(ROWS, 0.5), algorithms.get("sfg-mkl")
+    runner = engine.runner(
+        engine.compile_problem("sfg-mkl", sfg_mkl.native, online.problem), sfg_mkl.native, online.state
+    )
 
     def through_online() -> None:
         for x, target in zip(X, targets, strict=True):
             online.learn(x, target)
 
     def through_engine() -> None:
-        online._runner.feed(r)
+        runner.supply(uniforms)
         for x, target in zip(X, targets, strict=True):
-            bare(x, target, 1.0)
+            runner.learn(x, target, 1.0)
 
     return {
         "river StandardScaler | LinearRegression": best_of(loop(river_model), ROWS),
@@ -89,7 +94,7 @@ def memory() -> dict[str, int]:
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(ROWS, d)), rng.normal(size=ROWS)
     held: dict[str, int] = {}
-    for learner in LEARNERS:
+    for learner in algorithms.names():
         settings = GraphSettings() if learner == "graph-mkl" else Settings()
         gc.collect()
         tracemalloc.start()

@@ -6,13 +6,13 @@ from typing import Any, NamedTuple, TypedDict
 
 import numpy as np
 
+from omkl.algorithms.settings import Settings
 from omkl.algorithms.weights import normalised
 from omkl.arrays import Index, Tensor, Vector
 from omkl.errors import DivergenceError
 from omkl.features import column_names, frequencies
 from omkl.kernels import dictionary
 from omkl.online import Online
-from omkl.settings import Settings
 from omkl_lab.configurations import Configuration
 from omkl_lab.files import brief
 from omkl_lab.streams import Stream

@@ -12,8 +12,9 @@ import numpy as np
 import pytest
 from rich.console import Console
 
+from omkl import algorithms
+from omkl.algorithms.settings import Settings
 from omkl.online import Online
-from omkl.settings import LEARNERS, Settings
 from omkl_lab import demo, progress
 from omkl_lab.configurations import DEFAULTS, NAMES, Configuration, default_configurations, paper_configurations
 from omkl_lab.files import write_json
@@ -50,7 +51,7 @@ def test_the_mixture_depends_on_its_seed_alone():
 
 def test_every_algorithm_is_run_and_no_form_twice():
     every = [*paper_configurations(), *default_configurations()]
-    papers = set(LEARNERS) - {"graph-mkl"}  # which is none of the paper's
+    papers = set(algorithms.names()) - {"graph-mkl"}  # which is none of the paper's
     assert papers == set(NAMES) == {configuration.learner for configuration in every}
     assert len({(configuration.learner, configuration.variant) for configuration in every}) == len(every)
 
@@ -62,7 +63,7 @@ def test_a_run_is_the_mean_squared_error_of_predictions_made_before_learning():
     online = Online.make("sfg-mkl", settings, 3, 7)
     errors = (online.run(stream.X, stream.y) - stream.y) ** 2
     for history in (False, True):  # stopping to look changes nothing
-        run = run_once(configuration, settings.problem("sfg-mkl", 3, seed=7), stream, 7, history)
+        run = run_once(configuration, algorithms.problem("sfg-mkl", settings, 3, seed=7), stream, 7, history)
         assert run["mse"] == pytest.approx(np.mean(errors), rel=1e-12)
         assert run["kernels"] == 5
         assert sum(run["weights"]) == pytest.approx(1, rel=1e-3)
@@ -75,8 +76,8 @@ def test_shared_features_are_those_a_learner_would_draw_itself():
     settings = Settings.paper(100, n_features=7)
     features = Features(4, seed=3)
     for learner in ("raker", "sfg-mkl"):
-        shared = features.assign(settings.problem(learner, 4, seed=0), settings)
-        np.testing.assert_array_equal(shared.V, settings.problem(learner, 4, seed=3).V)
+        shared = features.assign(algorithms.problem(learner, settings, 4, seed=0), settings)
+        np.testing.assert_array_equal(shared.V, algorithms.problem(learner, settings, 4, seed=3).V)
 
 
 @pytest.mark.parametrize("rows", [1, 2, 99, 101, 12345])

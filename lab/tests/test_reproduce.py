@@ -14,8 +14,8 @@ import pytest
 from lab_command import OMKL_LAB
 from reproduction_cases import CONFIGURATIONS, measured, untimed
 
+from omkl.algorithms.settings import Settings
 from omkl.online import Online
-from omkl.settings import Settings
 from omkl_lab.configurations import (
     EXPERIMENTS,
     MATCHING,

@@ -10,12 +10,13 @@ import numpy as np
 import pytest
 from rich.console import Console
 
+from omkl import algorithms
 from omkl.algorithms import sfg_mkl, sfg_mkl_r
+from omkl.algorithms.settings import Settings
 from omkl.algorithms.weights import normalised
 from omkl.features import column_names, frequencies
 from omkl.kernels import Gaussian, dictionary
 from omkl.online import Online
-from omkl.settings import Settings
 from omkl_lab.files import read_lines
 from omkl_lab.reproduce import parameter_sweeps
 from omkl_lab.reproduce.job import Options, finish
@@ -74,7 +75,7 @@ def test_many_random_features_come_close_to_the_kernel_itself():
 
 def tracked(learner: str, stream: Stream = STREAM, seed: int = 1, **changes: Any) -> RegretTracker:
     rows, d = stream.X.shape
-    problem = Settings.paper(rows, **changes).problem(learner, d, seed=seed)
+    problem = algorithms.problem(learner, Settings.paper(rows, **changes), d, seed=seed)
     tracker = RegretTracker(learner, problem, rows, seed)
     track([tracker], problem.V, stream.X, stream.y)
     return tracker
@@ -85,7 +86,7 @@ def test_the_enumeration_agrees_with_the_learner_s_predictions_for_every_node(le
     """The learner's own prediction, had each node been drawn, weighted by that node's probability."""
     rows, d = STREAM.X.shape
     algorithm: Any = {"sfg-mkl": sfg_mkl, "sfg-mkl-r": sfg_mkl_r}[learner]
-    problem = Settings.paper(rows).problem(learner, d, seed=1)
+    problem = algorithms.problem(learner, Settings.paper(rows), d, seed=1)
     online = Online(learner, problem, 1)
     expected = 0.0
     for x, y in zip(STREAM.X, STREAM.y, strict=True):

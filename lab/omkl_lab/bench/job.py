@@ -6,10 +6,10 @@ from typing import Any, TypedDict, cast, get_args
 
 from threadpoolctl import threadpool_limits
 
+from omkl.algorithms.settings import Settings
 from omkl.engine import cores
 from omkl.features import Draw
 from omkl.online import Online
-from omkl.settings import LearnerName, Settings
 from omkl_lab import machine
 from omkl_lab.bench import floor, peers, timing
 from omkl_lab.bench.floor import Peaks
@@ -19,7 +19,7 @@ from omkl_lab.files import brief
 from omkl_lab.parallel import Record
 
 COMMAND = "OMKL_DATA=~/data omkl-lab bench --json results/bench.json --docs docs/benchmark.md"
-COMPARED: tuple[LearnerName, ...] = ("sfg-mkl", "sfg-mkl-r", "raker")  # learners compared with the floor
+COMPARED: tuple[str, ...] = ("sfg-mkl", "sfg-mkl-r", "raker")  # learners compared with the floor
 Tick = Callable[[int], object]
 
 
@@ -97,7 +97,7 @@ def measure_floor(effort: Effort, tick: Tick) -> tuple[Peaks, list[Record]]:
     """Peak rates and rounds, measured alternately so that both see the same machine load; the best of each counts."""
     turns = 6
     peaks: Peaks = {}
-    best: dict[tuple[LearnerName, int], tuple[float, float]] = {}
+    best: dict[tuple[str, int], tuple[float, float]] = {}
     for _ in range(turns):
         new = floor.measured(effort.seconds / 4)
         peaks = {name: min(peaks.get(name, now), now) for name, now in new.items()}
@@ -121,7 +121,7 @@ def measure_floor(effort: Effort, tick: Tick) -> tuple[Peaks, list[Record]]:
     return peaks, lines
 
 
-def compare_draws(learner: LearnerName, d: int, effort: Effort) -> Record:
+def compare_draws(learner: str, d: int, effort: Effort) -> Record:
     """Microseconds per sample with independent random features for each kernel, and with one draw shared by all."""
     X, y = timing.stream(effort.rows, d)
     elapsed = {

@@ -10,18 +10,19 @@ from typing import Any, NamedTuple, TypedDict
 
 import numpy as np
 
+from omkl.algorithms.graph_mkl.settings import GraphSettings
+from omkl.algorithms.settings import Settings
 from omkl.arrays import Matrix, Vector
 from omkl.features import Draw
 from omkl.kernels import Gaussian
 from omkl.online import Backend, Online
-from omkl.settings import GraphSettings, LearnerName, Settings
 from omkl_lab.configurations import NAMES
 from omkl_lab.machine import resident
 
 HORIZON = 11_934  # rows of the paper's longest stream; gives a step size at which no learner diverges on noise
 REPLAY_SECONDS, MIN_REPLAY_ROWS = 1e-3, 100  # duration and least rows of one repetition
-GRAPH: LearnerName = "graph-mkl"
-TITLES: dict[LearnerName, str] = {**NAMES, GRAPH: "GraphMKL"}
+GRAPH: str = "graph-mkl"
+TITLES: dict[str, str] = {**NAMES, GRAPH: "GraphMKL"}
 GRAPH_KERNELS = len(GraphSettings().all_kernels)  # GraphMKL has its own kernels and no M
 
 
@@ -37,7 +38,7 @@ class Shape(NamedTuple):
 BASE = Shape()
 FACTORS: dict[str, tuple[int, ...]] = {"d": (5, 8, 11, 50), "N": (10, 76, 200), "D": (100, 500), "M": (1, 10)}
 GRAPH_MAX_FEATURES = 100  # random features per kernel: GraphMKL's memory grows with their square
-VARIED_FACTORS: dict[LearnerName, tuple[str, ...]] = {
+VARIED_FACTORS: dict[str, tuple[str, ...]] = {
     "omkr": ("d", "N"),
     GRAPH: ("d", "D"),
 }  # factors that apply; all where not listed
@@ -80,7 +81,7 @@ def shapes() -> list[tuple[str, Shape]]:
     return [("", BASE), *varied]
 
 
-def cases() -> list[tuple[LearnerName, str, Shape]]:
+def cases() -> list[tuple[str, str, Shape]]:
     """(learner, factor, shape) of every timing."""
     return [
         (learner, factor, shape)
@@ -91,7 +92,7 @@ def cases() -> list[tuple[LearnerName, str, Shape]]:
     ]
 
 
-def settings_of(learner: LearnerName, shape: Shape, draw: Draw = "independent") -> Settings | GraphSettings:
+def settings_of(learner: str, shape: Shape, draw: Draw = "independent") -> Settings | GraphSettings:
     if learner == GRAPH:
         return GraphSettings(n_features=shape.D)
     kernels = [Gaussian(math.sqrt(square)) for square in np.geomspace(1e-2, 1e2, shape.N)]  # for 41 the paper's
@@ -107,20 +108,12 @@ def stream(rows: int, d: int) -> tuple[Matrix, Vector]:
 class LearnerFactory:
     """Makes identical learners that share one compiled problem, so that making them is cheap."""
 
-    def __init__(
-        self, learner: LearnerName, shape: Shape, backend: Backend = "engine", draw: Draw = "independent"
-    ) -> None:
-        first = Online.make(learner, settings_of(learner, shape, draw), shape.d, backend=backend)
-        self._arguments: dict[str, Any] = {
-            "backend": backend,
-            "checkpoint": first.checkpoint(),
-            "compiled": first._compiled,
-        }
-        self._learner, self._problem = learner, first.problem
+    def __init__(self, learner: str, shape: Shape, backend: Backend = "engine", draw: Draw = "independent") -> None:
+        self._first = Online.make(learner, settings_of(learner, shape, draw), shape.d, backend=backend)
         self.constant_cost = learner not in ("omkr", GRAPH)  # whether the cost is the same for all rows
 
     def __call__(self) -> Online:
-        return Online(self._learner, self._problem, **self._arguments)
+        return self._first.copy()
 
 
 def run_chunk(online: Online, X: Matrix, y: Vector) -> None:
@@ -169,7 +162,7 @@ def on_all_cores(make_learner: LearnerFactory, X: Matrix, y: Vector, cores: int,
     return 1e6 * best / (cores * len(y))
 
 
-def timing(learner: LearnerName, factor: str, shape: Shape, effort: Effort, cores: int) -> Timing:
+def timing(learner: str, factor: str, shape: Shape, effort: Effort, cores: int) -> Timing:
     X, y = stream(effort.omkr_rows if learner == "omkr" else effort.rows, shape.d)
     make_learner = LearnerFactory(learner, shape)
     online = make_learner()
@@ -181,7 +174,7 @@ def timing(learner: LearnerName, factor: str, shape: Shape, effort: Effort, core
         "evaluated": online.evaluations / len(y),
         "chunk": best_time(make_learner, run_chunk, X, y, effort.seconds),
         "row": best_time(make_learner, run_rows, X, y, effort.seconds),
-        "numpy": best_time(LearnerFactory(learner, shape, "rounds"), run_chunk, X[few], y[few], effort.seconds / 4),
+        "numpy": best_time(LearnerFactory(learner, shape, "numpy"), run_chunk, X[few], y[few], effort.seconds / 4),
         "cores": on_all_cores(make_learner, X, y, cores, effort.seconds),
     }  # fmt: skip
 
@@ -232,7 +225,7 @@ def bytes_of(value: Any) -> int:
     return sum(bytes_of(part) for part in value) if isinstance(value, tuple) else 0
 
 
-def growth_of_memory(algorithms: Iterable[LearnerName] = ("raker", "sfg-mkl", "sfg-mkl-r")) -> list[Growth]:
+def growth_of_memory(algorithms: Iterable[str] = ("raker", "sfg-mkl", "sfg-mkl-r")) -> list[Growth]:
     """Bytes of a learner's problem and state, against N and D."""
     out: list[Growth] = []
     for learner in algorithms:

@@ -4,10 +4,10 @@ from typing import TypedDict
 
 import numpy as np
 
+from omkl.algorithms.settings import Settings
 from omkl.graph import refined
 from omkl.kernels import dictionary
 from omkl.online import Online
-from omkl.settings import Settings
 from omkl_lab.streams import Stream
 
 ROUND = 300  # the round after which the paper's experiments stop refining

@@ -6,6 +6,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+from omkl import algorithms
 from omkl_lab.files import read_lines, write_lines
 from omkl_lab.parallel import Journal, Record, Unit, raise_if_stopped, run_parallel
 from omkl_lab.prequential import Features, run_once
@@ -77,7 +78,7 @@ def units(cases: list[Case], keys: Any, waiting: Any) -> Iterable[Unit]:
     def problem(case: Case) -> Any:
         if case.id not in problems:
             rows, d = case.stream.X.shape
-            problems[case.id] = case.configuration.settings(rows).problem(case.configuration.learner, d)
+            problems[case.id] = algorithms.problem(case.configuration.learner, case.configuration.settings(rows), d)
         return problems[case.id]
 
     # OMKR first, since its cost grows with the square of the rows: no core should be idle at the end

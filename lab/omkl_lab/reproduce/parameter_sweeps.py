@@ -9,12 +9,12 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from omkl import losses
+from omkl import algorithms, losses
 from omkl._version import __version__
+from omkl.algorithms.settings import Settings
 from omkl.kernels import Gaussian, log_grid
 from omkl.online import Online
 from omkl.report.charts import Chart, chart, choice
-from omkl.settings import LearnerName, Settings
 from omkl_lab.configurations import NAMES
 from omkl_lab.data.sets import SETS
 from omkl_lab.files import write_lines
@@ -26,7 +26,7 @@ from omkl_lab.reproduce.results import fingerprint
 from omkl_lab.streams import Stream
 
 RUNS = 5
-LEARNERS: tuple[LearnerName, ...] = ("raker", "omkl-gf", "sfg-mkl", "sfg-mkl-r")
+LEARNERS: tuple[str, ...] = ("raker", "omkl-gf", "sfg-mkl", "sfg-mkl-r")
 CLASSIFICATION = tuple(name for name, s in SETS.items() if s.task == "classification")
 
 
@@ -37,7 +37,7 @@ class Setting(NamedTuple):
     value: str
     changes: dict[str, Any]
     horizon: float | None = 1.0  # None if unknown
-    learners: tuple[LearnerName, ...] = LEARNERS
+    learners: tuple[str, ...] = LEARNERS
 
     def settings(self, rows: int) -> Settings:
         horizon = None if self.horizon is None else max(1, round(self.horizon * rows))
@@ -92,7 +92,7 @@ class SweepCase(NamedTuple):
 
     stream: Stream
     setting: Setting
-    learner: LearnerName
+    learner: str
 
 
 def run(found: Sequence[Stream], labelled: Sequence[Stream], options: Any, console: Console, stderr: Console) -> None:
@@ -143,12 +143,12 @@ def plan(missing: Sequence[tuple[SweepCase, int]], key: Callable[[SweepCase, int
     return units
 
 
-def replicate(stream: Stream, seed: int, entries: list[tuple[LearnerName, Settings]]) -> list[Record]:
+def replicate(stream: Stream, seed: int, entries: list[tuple[str, Settings]]) -> list[Record]:
     rows, d = stream.X.shape
     features = Features(d, seed)
     records: list[Record] = []
     for learner, settings in entries:
-        problem = features.assign(settings.problem(learner, d), settings)
+        problem = features.assign(algorithms.problem(learner, settings, d), settings)
         online = Online(learner, problem, seed)
         run = run_stream(online, stream, between=raise_if_stopped)
         f, y = run.predictions, stream.y[: len(run.predictions)]

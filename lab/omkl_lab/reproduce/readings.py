@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from omkl import algorithms
+from omkl.algorithms.settings import Settings
 from omkl.kernels import Gaussian
 from omkl.online import Online
-from omkl.settings import Settings
 from omkl_lab.configurations import Configuration
 from omkl_lab.data.sets import PAPER, load
 from omkl_lab.files import brief, write_json
@@ -38,7 +39,7 @@ def summary(title: str, configuration: Configuration, stream: Stream, seeds: int
     """One row of a table: mean, least and largest MSE over the feature sets; no mean if a run diverged."""
     rows, d = stream.X.shape
     settings = configuration.settings(rows)
-    problem = settings.problem(configuration.learner, d)
+    problem = algorithms.problem(configuration.learner, settings, d)
     runs = [
         run_once(configuration, Features(d, seed).assign(problem, settings), stream, seed)
         for seed in range(runs_of(configuration, seeds))
@@ -69,7 +70,7 @@ def committed(stream: Stream) -> dict[str, Any]:
                 else:
                     p, A = node_distribution("sfg-mkl", online.problem, online.state)
                     probabilities.append((p @ A)[A[online.state.node]])
-            online.tell(x, y)
+            online.learn_unchecked(x, y)
     return {
         "dataset": stream.name,
         "moves": brief(float(np.mean(np.diff(nodes) != 0))),

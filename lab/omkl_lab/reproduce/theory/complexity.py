@@ -6,9 +6,10 @@ from typing import Any, TypedDict
 
 import numpy as np
 
+from omkl import algorithms
+from omkl.algorithms.settings import Settings
 from omkl.kernels import Gaussian, log_grid
 from omkl.online import Online
-from omkl.settings import LearnerName, Settings
 from omkl_lab.configurations import NAMES
 from omkl_lab.reproduce.theory.bounds import growth
 
@@ -23,7 +24,7 @@ VALUES = {
     "t": (500, 1000, 2000, 4000),
 }
 # Printed exponents of the per-sample cost. SFG-MKL-R's is its worst case; M of OMKL-GF is its number of draws.
-PRINTED: dict[LearnerName, tuple[str, dict[str, float]]] = {
+PRINTED: dict[str, tuple[str, dict[str, float]]] = {
     "omkr": ("O(t d N)", {"t": 1, "d": 1, "N": 1}),
     "rfomkr": ("O(d D N)", {"d": 1, "D": 1, "N": 1}),
     "raker": ("O(d D N)", {"d": 1, "D": 1, "N": 1}),
@@ -67,7 +68,7 @@ def measure(tick: Callable[[int], object]) -> list[Exponent]:
     return out
 
 
-def microseconds(learner: LearnerName, size: dict[str, int]) -> float:
+def microseconds(learner: str, size: dict[str, int]) -> float:
     """Processor microseconds per sample on one core."""
     d, D, N, M, t = (size[name] for name in "dDNMt")
     settings = Settings.paper(
@@ -78,7 +79,7 @@ def microseconds(learner: LearnerName, size: dict[str, int]) -> float:
     rows = 40 if learner == "omkr" else ROWS
     X = rng.standard_normal((start + rows, d)) / np.sqrt(4 * d)
     y = 0.5 + np.tanh(X.sum(axis=1)) / 2
-    problem: Any = settings.problem(learner, d)
+    problem: Any = algorithms.problem(learner, settings, d)
     best = np.inf
     online = Online(learner, problem, 0)
     if start:

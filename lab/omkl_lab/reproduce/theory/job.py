@@ -9,10 +9,11 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from omkl import algorithms
 from omkl._version import __version__
+from omkl.algorithms.settings import Settings
 from omkl.features import column_names, frequencies
 from omkl.kernels import dictionary
-from omkl.settings import LearnerName, Settings
 from omkl_lab.configurations import NAMES
 from omkl_lab.files import write_json
 from omkl_lab.parallel import Journal, Record, Unit, run_parallel
@@ -22,7 +23,7 @@ from omkl_lab.reproduce.theory import bounds, complexity, hindsight
 from omkl_lab.reproduce.theory.regret import SUBSETS, RegretTracker, track
 from omkl_lab.streams import Stream, mixture
 
-LEARNERS: tuple[LearnerName, ...] = ("sfg-mkl", "sfg-mkl-r", "omkl-gf", "raker")
+LEARNERS: tuple[str, ...] = ("sfg-mkl", "sfg-mkl-r", "omkl-gf", "raker")
 EXACT = 2000  # up to this many rows the best function is computed exactly, in the RKHS of the kernels
 HORIZONS = 7  # from a sixteenth of the stream to the whole, evenly spaced in the logarithm
 RUNS = 3
@@ -87,7 +88,7 @@ def run(found: Sequence[Stream], options: Any, console: Console, stderr: Console
     show(results, exponents, console)
 
 
-def plan(stream: Stream, learners: Sequence[LearnerName], seeds: Sequence[int]) -> list[Unit]:
+def plan(stream: Stream, learners: Sequence[str], seeds: Sequence[int]) -> list[Unit]:
     """One unit per seed; for a short stream, first one for the best function."""
     at = horizons(len(stream.y))
     name = f"{__version__} / {stream.name} / {fingerprint(stream)}"
@@ -111,11 +112,11 @@ def best_exactly(stream: Stream, at: list[int]) -> list[Record]:
     return [{"best": [hindsight.exact(kernels, stream.X[:T], stream.y[:T], lam) for T in at]}]
 
 
-def track_regret(stream: Stream, seed: int, at: list[int], learners: list[LearnerName]) -> list[Record]:
+def track_regret(stream: Stream, seed: int, at: list[int], learners: list[str]) -> list[Record]:
     d = stream.X.shape[1]
     V = frequencies(dictionary("paper"), column_names(d), Settings().n_features, seed)
     trackers = [
-        RegretTracker(learner, Settings.paper(T).problem(learner, d)._replace(V=V), T, seed)
+        RegretTracker(learner, algorithms.problem(learner, Settings.paper(T), d)._replace(V=V), T, seed)
         for T in at
         for learner in learners
     ]
@@ -136,7 +137,7 @@ def track_regret(stream: Stream, seed: int, at: list[int], learners: list[Learne
     return [record]
 
 
-def summarise(stream: Stream, learners: Sequence[LearnerName], records: list[Record]) -> dict[str, Any]:
+def summarise(stream: Stream, learners: Sequence[str], records: list[Record]) -> dict[str, Any]:
     """Regret, bounds and growth of one stream from its records."""
     rows, d = stream.X.shape
     at = horizons(rows)
@@ -162,7 +163,7 @@ def summarise(stream: Stream, learners: Sequence[LearnerName], records: list[Rec
     }  # fmt: skip
 
 
-def point(learner: LearnerName, T: int, d: int, runs: list[Any], bests: list[hindsight.Best]) -> Point:
+def point(learner: str, T: int, d: int, runs: list[Any], bests: list[hindsight.Best]) -> Point:
     settings = Settings.paper(T)
     kernels = dictionary("paper")
     rates = bounds.Rates(T, len(kernels), settings.schedule.eta, settings.schedule.xi)
@@ -183,7 +184,7 @@ def point(learner: LearnerName, T: int, d: int, runs: list[Any], bests: list[hin
             np.mean([run[name] for run in runs], axis=0) for name in ("inverse_q", "inverse_q_bar")
         )
         norm = float(np.sqrt(np.mean([best.norm2 for best in bests])))
-        A = settings.problem(learner, d).graph.A
+        A = algorithms.problem(learner, settings, d).graph.A
         mean_bar, mean_q = float(inverse_q_bar[A[:, star]].min()) / T, float(inverse_q[star]) / T
         if learner == "sfg-mkl":
             bound = bounds.theorem_3(rates, A, star, inverse_q, inverse_q_bar, eps, C, L)

@@ -54,7 +54,7 @@ class RegretTracker:
         self.loss += self._expected(state, f, norms, y, lam)
         self._record_gradients(f, norms, y, lam)
         try:
-            self.online.tell(x, y)
+            self.online.learn_unchecked(x, y)
         except DivergenceError:
             self.diverged = True
 
@@ -90,8 +90,8 @@ def node_distribution(learner: str, problem: Any, state: Any) -> tuple[Vector, M
     """The distribution of the node of the next round, and the graph of that round."""
     t = state.t + 1
     if learner == "sfg-mkl":
-        return sfg_mkl.chances(problem, state.log_u, t), problem.graph.A
-    return sfg_mkl_r.chances(problem, state.log_u, state.d, t), refined(problem.graph.A, state.d)
+        return sfg_mkl.node_probabilities(problem, state.log_u, t), problem.graph.A
+    return sfg_mkl_r.node_probabilities(problem, state.log_u, state.d, t), refined(problem.graph.A, state.d)
 
 
 def neighbour_weights(A: Mask, log_w: Vector) -> Matrix:
