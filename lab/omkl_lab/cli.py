@@ -1,22 +1,24 @@
-"""Commands of the laboratory: demo, reproduce, data, bench."""
+"""The command line of the laboratory, `omkl-lab`: reproduce, demo, data, bench."""
 
-# Commands import what they need when they run: NumPy and scikit-learn take longer to load than
-# `omkl --help` may take altogether.
+# Commands import what they need when they run, so that `omkl-lab --help` does not load NumPy and scikit-learn.
 
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from omkl.cli.base import FAILED, Jobs, Json, Seed, errors_as_messages, in_existing_folder, split_names
+from omkl.cli.base import FAILED, errors_as_messages, in_existing_folder, split_names
 
 app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
-    help="The experiments of omkl: reproduce the paper, measure, and get the data sets.",
+    help="Experiments of omkl: reproduce the paper, run benchmarks, download data sets.",
 )
+
+Seed = Annotated[int, typer.Option(min=0, metavar="N", help="First seed of random features, draws and streams.")]
+Jobs = Annotated[int, typer.Option(min=0, metavar="N", help="Runs in parallel; 0 for the number of cores.")]
 
 
 def main() -> None:
@@ -29,65 +31,69 @@ def reproduce(
     datasets: Annotated[
         list[str] | None,
         typer.Option(
-            "--datasets", metavar="NAME...", help="Data sets, or paths of CSV files; the paper's four unless named."
+            "--datasets", metavar="NAME...", help="Data sets, or paths of CSV files; by default the paper's four."
         ),
     ] = None,
     algorithms: Annotated[
-        list[str] | None, typer.Option("--algorithms", metavar="NAME...", help="Algorithms; all of them unless named.")
+        list[str] | None, typer.Option("--algorithms", metavar="NAME...", help="Algorithms; by default all.")
     ] = None,
-    runs: Annotated[int, typer.Option(min=1, metavar="R", help="Random-feature sets to average over.")] = 50,
+    runs: Annotated[int, typer.Option(min=1, metavar="R", help="Number of random-feature sets to average over.")] = 50,
     jobs: Jobs = 0,
     seed: Seed = 0,
-    defaults: Annotated[bool, typer.Option("--defaults", help="Also the library's own defaults, Settings().")] = False,
-    theory: Annotated[bool, typer.Option("--theory", help="Also regret, bounds and complexity (minutes).")] = False,
-    beyond: Annotated[bool, typer.Option("--beyond", help="Also what the paper does not vary (minutes).")] = False,
+    defaults: Annotated[bool, typer.Option("--defaults", help="Also run the library's defaults, Settings().")] = False,
+    theory: Annotated[
+        bool, typer.Option("--theory", help="Also measure regret, bounds and complexity (minutes).")
+    ] = False,
+    sweeps: Annotated[
+        bool, typer.Option("--sweeps", help="Also vary M, D, N, horizon and kernels; classify (minutes).")
+    ] = False,
     out: Annotated[
-        Path, typer.Option(metavar="DIR", file_okay=False, callback=in_existing_folder, help="Where the files go.")
+        Path, typer.Option(metavar="DIR", file_okay=False, callback=in_existing_folder, help="Output folder.")
     ] = Path("reproduction"),
 ) -> None:
-    """Measure the paper's tables and figures again.
+    """Reproduce the paper's tables and figures.
 
-    Writes results.jsonl, tables.md, figures/ and report.html to DIR. Interrupted, it goes on where it
-    stopped when it is called again.
+    Writes results.jsonl, tables.md, figures/ and report.html to DIR. After an interruption the same
+    command resumes where it stopped.
 
     \b
     Examples:
       omkl-lab reproduce
       omkl-lab reproduce --datasets airfoil,concrete --algorithms Raker,SFG-MKL --runs 10
       omkl-lab reproduce --datasets my.csv --out mine
-      omkl-lab reproduce --theory --beyond
+      omkl-lab reproduce --theory --sweeps
     """
     with errors_as_messages():
         from rich.console import Console
 
         from omkl.engine import cores
-        from omkl_lab.entrants import NAMES
+        from omkl_lab.configurations import NAMES
         from omkl_lab.reproduce import job
 
         sets, learners = split_names(datasets), split_names(algorithms)
         known = {name.lower() for name in NAMES.values()}
-        for name in split_names(names):  # --datasets a b: what follows the first name arrives here
+        for name in split_names(names):  # of `--datasets a b`, b arrives here
             (learners if name.lower() in known else sets).append(name)
         options = job.Options.checked(
             sets, learners, runs=runs, jobs=jobs or cores(), seed=seed, out=out, defaults=defaults, theory=theory,
-            beyond=beyond,
+            sweeps=sweeps,
         )  # fmt: skip
         job.reproduce(options, Console(), Console(stderr=True))
 
 
 @app.command()
 def demo(
-    quick: Annotated[bool, typer.Option("--quick", help="The embedded streams, shortened, one feature set.")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="Embedded streams only, shortened, one feature set.")] = False,
     jobs: Jobs = 0,
     seed: Seed = 0,
     out: Annotated[
-        Path, typer.Option(metavar="DIR", file_okay=False, callback=in_existing_folder, help="Where the files go.")
+        Path, typer.Option(metavar="DIR", file_okay=False, callback=in_existing_folder, help="Output folder.")
     ] = Path("demo"),
 ) -> None:
-    """Reproduce in small: two embedded streams, and the paper's sets at hand.
+    """Run the paper's algorithms on two embedded streams and the available data sets.
 
     One stream is scikit-learn's diabetes set, the other is generated from three known kernels, which
-    are shown beside the weights that each algorithm learned.
+    are shown with the kernel weights that each algorithm learned.
 
     \b
     Example:
@@ -102,13 +108,13 @@ def demo(
         job.run(quick, seed, jobs or cores(), out, Console(), Console(stderr=True))
 
 
-data = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Data sets: what there is, and where.")
+data = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="List, locate and download data sets.")
 app.add_typer(data, name="data")
 
 
 @data.command("list")
 def data_list() -> None:
-    """Show every data set and where it lies.
+    """List the data sets and their files.
 
     \b
     Example:
@@ -117,7 +123,7 @@ def data_list() -> None:
     with errors_as_messages():
         from rich.console import Console
 
-        from omkl_lab.data.shelf import listing
+        from omkl_lab.data.commands import listing
 
         Console().print(listing())
 
@@ -131,14 +137,16 @@ def data_path(name: Annotated[str, typer.Argument(metavar="NAME")]) -> None:
       omkl-lab data path airfoil
     """
     with errors_as_messages():
-        from omkl_lab.data.shelf import path_of
+        from omkl_lab.data.commands import path_of
 
         typer.echo(path_of(name))
 
 
 @data.command("fetch")
-def data_fetch(names: Annotated[list[str], typer.Argument(metavar="NAME...", help="Names, or all.")]) -> None:
-    """Fetch data sets into the user's cache.
+def data_fetch(
+    names: Annotated[list[str], typer.Argument(metavar="NAME...", help="Names of data sets, or all.")],
+) -> None:
+    """Download data sets into the user's cache.
 
     \b
     Examples:
@@ -148,9 +156,9 @@ def data_fetch(names: Annotated[list[str], typer.Argument(metavar="NAME...", hel
     with errors_as_messages():
         from rich.console import Console
 
+        from omkl_lab.data.commands import get
         from omkl_lab.data.download import ARCHIVES
         from omkl_lab.data.sets import find
-        from omkl_lab.data.shelf import get
 
         wanted = list(ARCHIVES) if split_names(names) == ["all"] else [find(name).name for name in split_names(names)]
         failed = []
@@ -166,12 +174,16 @@ def data_fetch(names: Annotated[list[str], typer.Argument(metavar="NAME...", hel
 
 @app.command()
 def bench(
-    quick: Annotated[bool, typer.Option("--quick", help="A look in some seconds; its numbers mean little.")] = False,
-    json: Json = None,
+    quick: Annotated[bool, typer.Option("--quick", help="A rough measurement in some seconds.")] = False,
+    json: Annotated[
+        Path | None,
+        typer.Option("--json", metavar="FILE", dir_okay=False, writable=True, callback=in_existing_folder,
+                     help="Also write the results to FILE."),
+    ] = None,
     html: Annotated[
         Path | None,
         typer.Option("--html", metavar="FILE", dir_okay=False, writable=True, callback=in_existing_folder,
-                     help="Also write a page with scatter and growth to FILE."),
+                     help="Also write a page with charts to FILE."),
     ] = None,
     docs: Annotated[
         Path | None,
@@ -179,9 +191,9 @@ def bench(
                      help="Also write the tables as Markdown to FILE."),
     ] = None,
 ) -> None:  # fmt: skip
-    """Time every algorithm against the machine's floor, NumPy and the peers.
+    """Measure the time per row of every algorithm, of NumPy and of other libraries.
 
-    Takes some minutes on an idle machine. Peers that are not installed are lines that say so.
+    Takes some minutes on an idle machine. Libraries that are not installed are listed as missing.
 
     \b
     Examples:
@@ -194,12 +206,12 @@ def bench(
         from omkl.persist import write_atomically
         from omkl_lab.bench import job, table
         from omkl_lab.files import write_json
-        from omkl_lab.progress import Patience
+        from omkl_lab.progress import Progress
 
         if html is not None:
-            from omkl_lab.bench import web  # before the work: it needs the extra `plot`
-        with Patience(job.ticks(quick), Console(stderr=True), "measuring") as patience:
-            results = job.run(quick, patience.tick)
+            from omkl_lab.bench import web  # fails before the measurement if the extra `plot` is missing
+        with Progress(job.ticks(quick), Console(stderr=True), "measuring") as bar:
+            results = job.run(quick, bar.tick)
         if json is not None:
             write_json(json, results)
         if docs is not None:

@@ -1,4 +1,4 @@
-"""The main job in small: every algorithm over the embedded streams and over whatever of the paper's sets is at hand."""
+"""`omkl-lab demo`: the paper's algorithms on the embedded streams and on the available data sets."""
 
 from pathlib import Path
 
@@ -9,9 +9,9 @@ from rich.text import Text
 
 from omkl.engine import instruction_set
 from omkl.kernels import dictionary
+from omkl_lab.configurations import DEFAULTS, NAMES, default_configurations, is_matching, paper_configurations
 from omkl_lab.data.sets import EMBEDDED, PAPER, locate
-from omkl_lab.entrants import DEFAULTS, NAMES, default_entrants, is_matching, paper_entrants
-from omkl_lab.reproduce.job import Options, finish, run_cells, streams
+from omkl_lab.reproduce.job import Options, finish, run_cases, streams
 from omkl_lab.reproduce.results import Detail, Result
 from omkl_lab.streams import mixture
 
@@ -20,18 +20,18 @@ LABEL = 30  # columns before the bars
 RUNS, QUICK_RUNS, QUICK_ROWS = 5, 1, 600
 
 
-def run(quick: bool, seed: int, jobs: int, out: Path, console: Console, progress: Console) -> None:
-    """Run, show, and end with the path of the report."""
+def run(quick: bool, seed: int, jobs: int, out: Path, console: Console, stderr: Console) -> None:
+    """Run, print the tables, and end with the path of the report."""
     if quick:
-        found = [*streams(["diabetes"], seed, progress), mixture(QUICK_ROWS, seed)]
+        found = [*streams(["diabetes"], seed, stderr), mixture(QUICK_ROWS, seed)]
     else:
-        at_hand = [name for name in PAPER if locate(name)]
-        found = streams([*EMBEDDED, *at_hand], seed, progress, download=False)
-        if away := [name for name in PAPER if name not in at_hand]:
-            line = f"not at hand: {', '.join(away)}; omkl data fetch gets them, or OMKL_DATA names their folder"
+        available = [name for name in PAPER if locate(name)]
+        found = streams([*EMBEDDED, *available], seed, stderr, download=False)
+        if missing := [name for name in PAPER if name not in available]:
+            line = f"data sets not found: {', '.join(missing)}; run `omkl-lab data fetch` or set OMKL_DATA"
             console.print(line, style="dim", soft_wrap=True, highlight=False)
     options = Options([], list(NAMES.values()), QUICK_RUNS if quick else RUNS, jobs, seed, out)
-    results, details = run_cells(found, [*paper_entrants(), *default_entrants()], options, progress)
+    results, details = run_cases(found, [*paper_configurations(), *default_configurations()], options, stderr)
     show(results, details, console)
     finish(out, console)
 
@@ -41,7 +41,7 @@ def run(quick: bool, seed: int, jobs: int, out: Path, console: Console, progress
 
 def show(results: list[Result], details: list[Detail], console: Console) -> None:
     for dataset in dict.fromkeys(r["dataset"] for r in results):
-        pairs = [(r, d) for r, d in zip(results, details, strict=True) if r["dataset"] == dataset and wanted(r)]
+        pairs = [(r, d) for r, d in zip(results, details, strict=True) if r["dataset"] == dataset and is_shown(r)]
         console.print()
         console.print(table(pairs))
         if pairs[0][1]["truth"]:
@@ -50,15 +50,15 @@ def show(results: list[Result], details: list[Detail], console: Console) -> None
         Text(
             "\npaper: the published MSE. / mean: MSE as a share of the running mean's. kernels: evaluated per "
             f"sample. us: microseconds per sample, on one core ({instruction_set()}).\n"
-            f"{DEFAULTS}: Settings(), which need not know how long the stream is and whose step "
+            f"{DEFAULTS}: Settings(), which need not know the length of the stream and whose step "
             "cannot overshoot; the other rows follow the paper's protocol.",
             style="dim",
         )
     )
 
 
-def wanted(r: Result) -> bool:
-    """The forms with Delta in one dimension differ little: of them only those that match a published number."""
+def is_shown(r: Result) -> bool:
+    """Forms with Delta in one dimension differ little; only those that match a published number are shown."""
     return "1-D" not in r["variant"] or (r["paper_mse"] is not None and is_matching(r))
 
 
@@ -98,7 +98,7 @@ def table(pairs: list[tuple[Result, Detail]]) -> Table:
 
 
 def weights(pairs: list[tuple[Result, Detail]], console: Console) -> RenderableType:
-    """One bar per kernel of the dictionary: what each learner made of the kernels, under the true ones."""
+    """One bar per kernel of the dictionary: the weights that each learner learned, below the true kernels."""
     plain = console.options.ascii_only
     kernels = dictionary("paper")
     ramp = ASCII_BARS if plain else BARS
@@ -107,17 +107,17 @@ def weights(pairs: list[tuple[Result, Detail]], console: Console) -> RenderableT
     scales = ", ".join(f"{kernels[i].length_scale:.2g}" for i in truth)
     lines = [
         Text("\nkernel weights learned, from the narrowest kernel to the widest", style="italic"),
-        Text(f"{'true kernels: ' + scales:{LABEL}}").append(marks, "green").append(" heaviest", "dim"),
+        Text(f"{'true kernels: ' + scales:{LABEL}}").append(marks, "green").append(" largest", "dim"),
     ]
     for r, d in pairs:
         if r["mse"] is not None:
-            heaviest = kernels[max(range(len(kernels)), key=d["weights"].__getitem__)].length_scale
+            largest = kernels[max(range(len(kernels)), key=d["weights"].__getitem__)].length_scale
             line = Text(f"{r['algorithm'] + ' ' + r['variant']:{LABEL}}").append(bars(d["weights"], ramp), "cyan")
-            lines.append(line.append(f" {heaviest:.2g}", "dim"))
+            lines.append(line.append(f" {largest:.2g}", "dim"))
     lines.append(
         Text(
-            "A kernel's weight says how well it predicts on its own, so the weights gather about the best single "
-            "kernel (its length scale is at the end of the line) and need not find every true one.",
+            "A kernel's weight reflects how well it predicts on its own, so the weights concentrate around the best "
+            "single kernel (its length scale is at the end of the line) and need not identify every true one.",
             style="dim",
         )
     )
@@ -125,7 +125,7 @@ def weights(pairs: list[tuple[Result, Detail]], console: Console) -> RenderableT
 
 
 def bars(w: list[float], ramp: str) -> str:
-    """A bar per weight, as tall as its share of the largest; equal weights are of half height.
+    """One bar per weight, relative to the largest; equal weights have half height.
 
     >>> bars([0.25, 0.25, 0.25, 0.25], BARS), bars([0.0, 0.1, 0.6, 0.3], BARS)
     ('▅▅▅▅', '▁▂█▅')

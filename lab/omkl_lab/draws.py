@@ -1,4 +1,4 @@
-"""What one draw shared by all Gaussian kernels does to the learning, on every data set at hand.
+"""The effect of one draw of random features shared by all Gaussian kernels, on every available data set.
 
 OMKL_DATA=~/data python -m omkl_lab.draws
 """
@@ -9,26 +9,26 @@ from typing import Any
 
 import numpy as np
 
+from omkl.algorithms.settings import Settings
 from omkl.features import Draw
 from omkl.online import Online
 from omkl.persist import write_atomically
-from omkl.settings import LearnerName, Settings
 from omkl_lab import markdown
-from omkl_lab.data.sets import SETS, at_hand, load
-from omkl_lab.entrants import NAMES
+from omkl_lab.configurations import NAMES
+from omkl_lab.data.sets import SETS, is_available, load
 from omkl_lab.files import brief, write_json
-from omkl_lab.parallel import Unit, spread
+from omkl_lab.parallel import Unit, run_parallel
 
 RESULTS, PAGE = Path("results/draws.json"), Path("docs/draws.md")
-LEARNERS: tuple[LearnerName, ...] = ("raker", "omkl-gf", "sfg-mkl", "sfg-mkl-r")
+LEARNERS: tuple[str, ...] = ("raker", "omkl-gf", "sfg-mkl", "sfg-mkl-r")
 DRAWS: tuple[Draw, ...] = ("independent", "shared")
 SEEDS = 20
-MOST = 4000  # rows of a set
+MAX_ROWS = 4000  # of a data set
 COMMAND = "OMKL_DATA=~/data python -m omkl_lab.draws"
 
 
-def errors(name: str, learner: LearnerName, draw: Draw, seeds: int = SEEDS, rows: int = MOST) -> list[float]:
-    """Mean squared error, or share of wrong labels, of every seed; the library's defaults."""
+def errors(name: str, learner: str, draw: Draw, seeds: int = SEEDS, rows: int = MAX_ROWS) -> list[float]:
+    """Mean squared error, or share of wrong labels, for every seed, with the library's defaults."""
     stream, labels = load(name), SETS[name].task == "classification"
     X, y = np.ascontiguousarray(stream.X[:rows]), stream.y[:rows]
     settings = Settings(draw=draw, loss="logistic" if labels else "squared")
@@ -39,21 +39,21 @@ def errors(name: str, learner: LearnerName, draw: Draw, seeds: int = SEEDS, rows
     return out
 
 
-def cell(name: str, learner: LearnerName) -> list[dict[str, Any]]:
-    """One line: both draws over the same seeds, and how their difference compares with its standard error."""
-    apart, together = (np.array(errors(name, learner, draw)) for draw in DRAWS)
-    gap = together - apart
+def compare(name: str, learner: str) -> list[dict[str, Any]]:
+    """Both draws with the same seeds, and their mean difference divided by its standard error."""
+    independent, shared = (np.array(errors(name, learner, draw)) for draw in DRAWS)
+    gap = shared - independent
     deviation = float(gap.std(ddof=1) / np.sqrt(len(gap)))
     return [{
         "set": name, "task": SETS[name].task, "learner": NAMES[learner],
-        "independent": brief(float(apart.mean())), "shared": brief(float(together.mean())),
-        "spread_independent": brief(float(apart.std(ddof=1))), "spread_shared": brief(float(together.std(ddof=1))),
+        "independent": brief(float(independent.mean())), "shared": brief(float(shared.mean())),
+        "spread_independent": brief(float(independent.std(ddof=1))), "spread_shared": brief(float(shared.std(ddof=1))),
         "z": brief(float(gap.mean()) / deviation) if deviation > 0 else 0.0,
     }]  # fmt: skip
 
 
 def page(results: Mapping[str, Any]) -> str:
-    """docs/draws.md, a function of the file."""
+    """The text of docs/draws.md."""
     lines = results["lines"]
     ratios = [line["shared"] / line["independent"] for line in lines]
     worse = [line for line in lines if line["z"] > 3]
@@ -65,25 +65,28 @@ def page(results: Mapping[str, Any]) -> str:
         for line in lines
     ]  # fmt: skip
     return "\n".join([
-        "# One draw for all Gaussian kernels",
+        "# Shared random features",
         "",
         f"Written by `{COMMAND}` from `results/draws.json`; do not edit.",
         "",
         "`Settings(draw=\"shared\")` draws the frequencies of all Gaussian kernels once, G, and kernel i has G / l_i. "
-        "Each kernel's features keep their law; what is lost is that the kernels' errors are independent. The engine "
-        "sees that frequencies are proportional and takes G x once for all kernels heard "
-        "([what that saves](benchmark.md)).",
+        "Each kernel's features keep their distribution, but the errors of the kernels are no longer independent. The "
+        "engine detects proportional frequencies and computes G x once for all evaluated kernels "
+        "([time saved](benchmark.md)).",
         "",
-        f"Library defaults otherwise, {results['seeds']} seeds, at most {results['rows']} rows of a set. Regression: "
-        "MSE x 1e-3; labels: per cent wrong. z is the mean difference over its standard error; seeds give both draws "
-        "different features, so that it says whether the draw matters beyond chance.",
+        f"Library defaults otherwise, {results['seeds']} seeds, at most {results['rows']} rows of a data set. "
+        "Regression: "
+        "MSE x 1e-3; classification: per cent of wrong labels. z is the mean difference divided by its standard error.",
         "",
-        f"In short: error with the shared draw over that with independent ones is {np.median(ratios):.3f} in the "
-        f"median, {min(ratios):.3f} to {max(ratios):.3f}; beyond three standard errors worse in {len(worse)} and "
-        f"better in {len(better)} of {len(lines)} lines. From seed to seed errors spread {spread_ratio:.2f} times "
-        "as much in the median: one unlucky draw is everybody's. So it is offered, and off unless asked for.",
+        f"Summary: the ratio of the error with the shared draw to that with independent draws has median "
+        f"{np.median(ratios):.3f} and ranges from {min(ratios):.3f} to {max(ratios):.3f}; it is worse by more than "
+        "three "
+        f"standard errors in {len(worse)} and better in {len(better)} of {len(lines)} rows. The standard deviation of "
+        "the "
+        f"error between seeds is {spread_ratio:.2f} times as large in the median, since an unlucky draw affects all "
+        "kernels. The default is therefore `draw=\"independent\"`.",
         "",
-        markdown.table(("set", "learner", "independent", "shared", "ratio", "z"), rows, left=2),
+        markdown.table(("data set", "learner", "independent", "shared", "ratio", "z"), rows, left=2),
     ])  # fmt: skip
 
 
@@ -93,11 +96,11 @@ def shown(line: Mapping[str, Any], draw: Draw) -> str:
 
 def main() -> None:
     units = [
-        Unit((f"{name} | {learner}",), cell, {"name": name, "learner": learner})
-        for name in SETS if at_hand(name) for learner in LEARNERS
+        Unit((f"{name} | {learner}",), compare, {"name": name, "learner": learner})
+        for name in SETS if is_available(name) for learner in LEARNERS
     ]  # fmt: skip
-    found = {keys[0]: records[0] for keys, records in spread(units, 2, prefer="processes")}
-    results = {"command": COMMAND, "seeds": SEEDS, "rows": MOST, "lines": [found[unit.keys[0]] for unit in units]}
+    found = {keys[0]: records[0] for keys, records in run_parallel(units, 2, prefer="processes")}
+    results = {"command": COMMAND, "seeds": SEEDS, "rows": MAX_ROWS, "lines": [found[unit.keys[0]] for unit in units]}
     write_json(RESULTS, results)
     write_atomically(PAGE, page(results).encode())
     print(page(results))

@@ -1,8 +1,8 @@
-"""What fleets cost: python -m omkl_lab.fleets [local] [spark] [page]
+"""Benchmark of fleets (a model per key): python -m omkl_lab.fleets [local] [spark] [page]
 
-10 000 keys and 10 million rows through `Fleet`, beside the engine on one stream in the same run, and a
-stream through Spark on this machine. Writes results/fleet.json, and what docs/scaling.md says from it;
-`page` measures nothing.
+Measures 10 000 keys and 10 million rows with `Fleet`, the engine on one stream in the same run, and a stream
+through Spark on this machine. Writes results/fleet.json, and from it the tables in docs/scaling.md; `page` only
+writes the tables.
 """
 
 import os
@@ -17,64 +17,64 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from omkl import persist
+from omkl.algorithms.settings import Settings
 from omkl.arrays import Index, Matrix, Vector
 from omkl.engine import cores
 from omkl.estimators.sklearn import GraphMKLRegressor, SFGMKLClassifier, SFGMKLRegressor
 from omkl.fleet import Fleet
 from omkl.online import Online
-from omkl.settings import Settings
 from omkl_lab import markdown
 from omkl_lab.files import read_json, write_json
-from omkl_lab.machine import highest, resident
+from omkl_lab.machine import peak_resident, resident
 
 RESULTS, PAGE = Path("results/fleet.json"), Path("docs/scaling.md")
 COMMAND = "python -m omkl_lab.fleets"
 KEYS, ROWS, BATCH, d = 10_000, 10_000_000, 250_000, 8
-LOOKED_AT = 20  # keys that are compared with separate estimators
+COMPARED_KEYS = 20  # compared with separate estimators
 SPARK = {"keys": 2000, "batches": 4, "rows": 20_000}
 
 
 def batches(rows: int, size: int, keys: int, seed: int = 0) -> Iterator[tuple[Index, Matrix, Vector]]:
-    """Readings of many sensors, each with a curve of its own, as they come in."""
+    """Readings of many sensors, each with its own target function, in order of arrival."""
     rng = np.random.default_rng(seed)
     for _ in range(rows // size):
-        who = rng.integers(keys, size=size)
+        key = rng.integers(keys, size=size)
         X = rng.normal(size=(size, d))
-        yield who, X, np.sin(X[:, 0] + who % 7) + X[:, 1] * X[:, 2] + 0.1 * rng.standard_normal(size)
+        yield key, X, np.sin(X[:, 0] + key % 7) + X[:, 1] * X[:, 2] + 0.1 * rng.standard_normal(size)
 
 
-class Took(NamedTuple):
-    """Seconds by the clock, and of all cores together; the second hardly minds what else the machine does."""
+class Elapsed(NamedTuple):
+    """Wall-clock seconds, and processor seconds of all cores, which depend little on the machine load."""
 
     wall: float
     cores: float
 
 
-def timed(job: Callable[..., Any], *given: Any) -> tuple[Any, Took]:
-    """What it returned, and what it took."""
+def timed(job: Callable[..., Any], *arguments: Any) -> tuple[Any, Elapsed]:
+    """The result of the call, and the time it took."""
     wall, busy = time.perf_counter(), time.process_time()
-    result = job(*given)
-    return result, Took(time.perf_counter() - wall, time.process_time() - busy)
+    result = job(*arguments)
+    return result, Elapsed(time.perf_counter() - wall, time.process_time() - busy)
 
 
 def busy() -> float:
-    """Core-seconds of this process and all that it started."""
+    """Processor seconds of this process and all processes it started."""
     parents, spent = {}, {}
     for path in Path("/proc").glob("[0-9]*/stat"):
         try:
             fields = path.read_text().rpartition(")")[2].split()
-        except OSError:  # it has ended meanwhile
+        except OSError:  # the process has ended
             continue
         pid = int(path.parent.name)
-        parents[pid], spent[pid] = int(fields[1]), sum(map(int, fields[11:15]))  # own, and of children that ended
+        parents[pid], spent[pid] = int(fields[1]), sum(map(int, fields[11:15]))  # own, and of ended children
     mine = {os.getpid()}
     while more := {pid for pid, parent in parents.items() if parent in mine} - mine:
         mine |= more
     return sum(spent[pid] for pid in mine) / os.sysconf("SC_CLK_TCK")
 
 
-def alone() -> dict[str, float]:
-    """One stream on one core: the engine on scaled rows, and an estimator on raw ones; core-microseconds a row."""
+def single_stream() -> dict[str, float]:
+    """Processor microseconds per row for one stream: the engine on scaled rows, and an estimator on raw rows."""
     _, X, y = next(batches(100_000, 100_000, 1))
     online, model = Online.make("sfg-mkl", Settings(), d, 0), SFGMKLRegressor(random_state=0)
     return {
@@ -84,52 +84,52 @@ def alone() -> dict[str, float]:
 
 
 def large(rows: int = ROWS, keys: int = KEYS, size: int = BATCH) -> dict[str, Any]:
-    """The whole stream, batch by batch; the engine alone is timed before and after."""
-    before = alone()
+    """The whole stream in batches; a single stream is timed before and after."""
+    before = single_stream()
     fleet = Fleet(SFGMKLRegressor(), seed=0)
-    warm = Fleet(SFGMKLRegressor(), seed=0)  # so that memory which all fleets share is not counted as the keys'
+    warm = Fleet(SFGMKLRegressor(), seed=0)  # so that memory shared by all fleets is not attributed to the keys
     warm.learn_rows(*next(batches(1000, 1000, 10)))
-    at_start, spent, looked = resident(), [], []
-    for who, X, y in batches(rows, size, keys):
-        said, took = timed(fleet.learn_rows, who, X, y)
-        spent.append(took)
-        some = who < LOOKED_AT
-        looked.append((who[some], X[some], y[some], said[some]))
-    del who, X, y, said, some
-    held = resident() - at_start
-    after = alone()
-    keys_seen, X_seen, y_seen, said_seen = (np.concatenate(part) for part in zip(*looked, strict=True))
+    at_start, times, compared = resident(), [], []
+    for key, X, y in batches(rows, size, keys):
+        predictions, elapsed = timed(fleet.learn_rows, key, X, y)
+        times.append(elapsed)
+        some = key < COMPARED_KEYS
+        compared.append((key[some], X[some], y[some], predictions[some]))
+    del key, X, y, predictions, some
+    growth = resident() - at_start
+    after = single_stream()
+    key_seen, X_seen, y_seen, predictions_seen = (np.concatenate(part) for part in zip(*compared, strict=True))
     same = True
-    for key in range(LOOKED_AT):
-        mine = keys_seen == key
-        model = fleet.fresh(key)
-        same = same and bool((model.predict_then_learn(X_seen[mine], y_seen[mine]) == said_seen[mine]).all())
-        same = same and persist.to_bytes(model) == persist.to_bytes(fleet[key])
+    for number in range(COMPARED_KEYS):
+        mine = key_seen == number
+        model = fleet.fresh(number)
+        same = same and bool((model.predict_then_learn(X_seen[mine], y_seen[mine]) == predictions_seen[mine]).all())
+        same = same and persist.to_bytes(model) == persist.to_bytes(fleet[number])
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "fleet.omkl"
         before_saving = resident()
         saving = timed(persist.save, fleet, path)[1].cores
-        needed_to_save = highest() - before_saving
+        needed_to_save = peak_resident() - before_saving
         loading = timed(persist.load, path)[1].cores
-        needed_to_load = highest() - before_saving
+        needed_to_load = peak_resident() - before_saving
         size_on_disk = path.stat().st_size
     return {
         "keys": len(fleet), "rows": rows, "features": d, "batch": size, "threads": fleet.threads,
-        "rows_per_second": rows / sum(took.wall for took in spent),
-        "rows_per_second_of_the_best_batch": size / min(took.wall for took in spent),
-        "core_microseconds": 1e6 * sum(took.cores for took in spent) / rows,
+        "rows_per_second": rows / sum(t.wall for t in times),
+        "rows_per_second_of_the_best_batch": size / min(t.wall for t in times),
+        "core_microseconds": 1e6 * sum(t.cores for t in times) / rows,
         "engine_core_microseconds": min(before["engine"], after["engine"]),
         "estimator_core_microseconds": min(before["estimator"], after["estimator"]),
         "bytes_per_key": fleet.nbytes / len(fleet),
-        "resident_bytes_per_key": held / len(fleet),
-        "identical_to_separate_models": same, "keys_compared": LOOKED_AT,
+        "resident_bytes_per_key": growth / len(fleet),
+        "identical_to_separate_models": same, "keys_compared": COMPARED_KEYS,
         "file_bytes": size_on_disk, "save_seconds": saving, "load_seconds": loading,
         "bytes_to_save": needed_to_save, "bytes_to_load": needed_to_load,
     }  # fmt: skip
 
 
 def sizes() -> list[dict[str, float]]:
-    """Core-microseconds a row by the rows of a batch, once all keys are known."""
+    """Processor microseconds per row by batch size, once all keys are known."""
     fleet = Fleet(SFGMKLRegressor(), seed=0)
     for batch in batches(200_000, 100_000, KEYS):
         fleet.learn_rows(*batch)
@@ -140,23 +140,23 @@ def sizes() -> list[dict[str, float]]:
     return out
 
 
-def others() -> list[dict[str, Any]]:
-    """Learners of other kinds, 200 keys of 100 rows a batch."""
+def other_learners() -> list[dict[str, Any]]:
+    """Other learners, 200 keys with 100 rows each per batch."""
     out = []
     kinds: list[tuple[Any, list[int] | None]] = [(GraphMKLRegressor(), None), (SFGMKLClassifier(), [0, 1])]
     for learner, classes in kinds:
         fleet = Fleet(learner, seed=0, classes=classes)
         took = []
-        for who, X, y in batches(60_000, 20_000, 200):
+        for key, X, y in batches(60_000, 20_000, 200):
             target = y if classes is None else (y > 0).astype(int)
-            took.append(timed(fleet.learn_rows, who, X, target)[1].cores)
-        spent, held = 1e6 * min(took) / 20_000, fleet.nbytes / len(fleet)
-        out.append({"learner": type(learner).__name__, "core_microseconds": spent, "bytes_per_key": held})
+            took.append(timed(fleet.learn_rows, key, X, target)[1].cores)
+        microseconds, size = 1e6 * min(took) / 20_000, fleet.nbytes / len(fleet)
+        out.append({"learner": type(learner).__name__, "core_microseconds": microseconds, "bytes_per_key": size})
     return out
 
 
 def on_spark() -> dict[str, Any]:
-    """A stream of files through Spark with two cores of this machine: rows and keys per second."""
+    """A stream of files through Spark on this machine: rows and keys per second."""
     import pyarrow as pa
     import pyarrow.parquet as pq
     from pyspark.sql import SparkSession
@@ -170,9 +170,9 @@ def on_spark() -> dict[str, Any]:
         folder = Path(name)
         (folder / "in").mkdir()
         each = SPARK["rows"]
-        for part, (who, X, y) in enumerate(batches(SPARK["batches"] * each, each, SPARK["keys"])):
+        for part, (key, X, y) in enumerate(batches(SPARK["batches"] * each, each, SPARK["keys"])):
             order = np.arange(part * each, (part + 1) * each)
-            table = pa.table({"key": who, "order": order, "y": y} | dict(zip(names, X.T, strict=True)))
+            table = pa.table({"key": key, "order": order, "y": y} | dict(zip(names, X.T, strict=True)))
             pq.write_table(table, folder / "in" / f"{part}.parquet")
             os.utime(folder / "in" / f"{part}.parquet", (part, part))
         spark = (
@@ -183,16 +183,20 @@ def on_spark() -> dict[str, Any]:
         )
         schema = ", ".join(["key BIGINT", "order BIGINT", "y DOUBLE", *(f"{name} DOUBLE" for name in names)])
         source = spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(str(folder / "in"))
-        said = learn_stream(source, SFGMKLRegressor(), key="key", order="order", target="y", features=names, seed=0)
+        predictions = learn_stream(
+            source, SFGMKLRegressor(), key="key", order="order", target="y", features=names, seed=0
+        )
         sink, marks = Sink(folder / "out"), []
 
         def mark(batch: Any, number: int) -> None:
             sink(batch, number)
             marks.append((time.perf_counter(), busy()))
 
-        query = said.writeStream.foreachBatch(mark).trigger(availableNow=True)
+        query = predictions.writeStream.foreachBatch(mark).trigger(availableNow=True)
         query.option("checkpointLocation", str(folder / "checkpoint")).start().awaitTermination()
-        took = [Took(b[0] - a[0], b[1] - a[1]) for a, b in pairwise(marks)]  # the first starts the Python workers
+        took = [
+            Elapsed(b[0] - a[0], b[1] - a[1]) for a, b in pairwise(marks)
+        ]  # the first batch starts the Python workers
         states = stream_states(spark, folder / "checkpoint").toLocalIterator()
         lengths = [len(state) for _, state in states]
         kept = sum(path.stat().st_size for path in (folder / "checkpoint").rglob("*") if path.is_file())
@@ -208,7 +212,7 @@ def on_spark() -> dict[str, Any]:
 
 
 def quoted(results: dict[str, Any]) -> dict[str, str]:
-    """The part of docs/scaling.md that is made from the results."""
+    """The generated part of docs/scaling.md."""
     return {"fleet": tables(results)}
 
 
@@ -218,27 +222,28 @@ def tables(results: dict[str, Any]) -> str:
         f"`Fleet`, SFG-MKL with 41 kernels, {a['keys']:,} keys, {a['rows']:,} rows of {a['features']} features in "
         f"batches of {a['batch']:,}, {a['threads']} threads:\n",
         markdown.table(("", ""), [
-            ("rows per second, by the clock, keys made on the way", f"{a['rows_per_second']:,.0f}"),
-            ("of the best batch", f"{a['rows_per_second_of_the_best_batch']:,.0f}"),
-            ("core-microseconds per row", f"{a['core_microseconds']:.2f}"),
-            ("of an estimator on one stream, same run", f"{a['estimator_core_microseconds']:.2f}"),
-            ("of the bare engine on one stream, same run", f"{a['engine_core_microseconds']:.2f}"),
+            ("rows per second, wall clock, including making the models", f"{a['rows_per_second']:,.0f}"),
+            ("rows per second, best batch", f"{a['rows_per_second_of_the_best_batch']:,.0f}"),
+            ("processor microseconds per row, all cores", f"{a['core_microseconds']:.2f}"),
+            ("processor microseconds per row, estimator on one stream, same run",
+             f"{a['estimator_core_microseconds']:.2f}"),
+            ("processor microseconds per row, engine on one stream, same run", f"{a['engine_core_microseconds']:.2f}"),
             ("bytes per key, counted", f"{a['bytes_per_key']:,.0f}"),
             ("bytes per key, growth of the process", f"{a['resident_bytes_per_key']:,.0f}"),
             (f"identical to separate estimators, {a['keys_compared']} keys compared",
              "yes" if a["identical_to_separate_models"] else "NO"),
-            ("memory beside the fleet while it is saved, while another is loaded, MB",
+            ("additional memory while saving, while loading a second fleet, MB",
              f"{a['bytes_to_save'] / 1e6:,.0f}, {a['bytes_to_load'] / 1e6:,.0f}"),
-            ("file, MB; saved in, loaded in, core-seconds",
+            ("file size, MB; processor seconds to save, to load",
              f"{a['file_bytes'] / 1e6:,.0f}; {a['save_seconds']:.1f}, {a['load_seconds']:.1f}"),
         ]),
         markdown.table(
-            ("rows of a batch", "rows per key", "core-microseconds per row"),
+            ("rows per batch", "rows per key", "processor microseconds per row"),
             [(f"{row['batch']:,}", f"{row['batch'] / KEYS:g}", f"{row['core_microseconds']:.2f}")
              for row in results["sizes"]],
         ),
         markdown.table(
-            ("learner, 200 keys, 100 rows of each a batch", "core-microseconds per row", "bytes per key"),
+            ("learner, 200 keys with 100 rows each per batch", "processor microseconds per row", "bytes per key"),
             [(row["learner"], f"{row['core_microseconds']:.1f}", f"{row['bytes_per_key']:,.0f}")
              for row in results["others"]],
         ),
@@ -248,30 +253,30 @@ def tables(results: dict[str, Any]) -> str:
             f"Spark, {spark['cores']} cores of this machine (`local[{spark['cores']}]`), {spark['keys']:,} keys, "
             f"micro-batches of {spark['rows_per_batch']:,} rows:\n",
             markdown.table(("", ""), [
-                ("rows per second, by the clock", f"{spark['rows_per_second']:,.0f}"),
-                ("core-microseconds per row", f"{spark['core_microseconds']:,.0f}"),
-                ("core-milliseconds per key visited", f"{spark['core_milliseconds_per_key']:.1f}"),
+                ("rows per second, wall clock", f"{spark['rows_per_second']:,.0f}"),
+                ("processor microseconds per row", f"{spark['core_microseconds']:,.0f}"),
+                ("processor milliseconds per key and micro-batch", f"{spark['core_milliseconds_per_key']:.1f}"),
                 ("state, bytes per key", f"{spark['state_bytes_per_key']:,.0f}"),
-                ("checkpoint, bytes per key visited", f"{spark['checkpoint_bytes_per_key_and_batch']:,.0f}"),
+                ("checkpoint, bytes per key and micro-batch", f"{spark['checkpoint_bytes_per_key_and_batch']:,.0f}"),
             ]),
         ]  # fmt: skip
     return "\n".join([*out, *model(results)])
 
 
 def model(results: dict[str, Any]) -> list[str]:
-    """What the measured costs predict for 10 million keys."""
+    """An estimate for 10 million keys from the measured costs."""
     a, spark = results["large"], results.get("spark")
     n, minute = 10_000_000, 10_000_000 / 60
     each = next(row["core_microseconds"] for row in results["sizes"] if row["batch"] == KEYS) / 1e6
     out = [
-        "**10 million keys**, a row of each every minute, from the numbers above:",
+        "**Estimate for 10 million keys** with a row of each every minute, from the numbers above:",
         "",
         f"- memory: 10,000,000 x {a['bytes_per_key']:,.0f} bytes = {n * a['bytes_per_key'] / 1e9:,.0f} GB",
         f"- rows: 10,000,000 / 60 s = {minute:,.0f} rows per second",
-        f"- `Fleet`: {1e6 * each:.2f} core-microseconds per row with one row per key a batch; "
-        f"{minute:,.0f} x {1e6 * each:.2f} us = {minute * each:.2f} cores busy. Memory decides, not time: "
-        f"{n * a['bytes_per_key'] / 200e9:.1f}, so {-(-n * a['bytes_per_key'] // 200e9):.0f} machines that give 200 GB "
-        "to it, keys divided among them by their hash",
+        f"- `Fleet`: {1e6 * each:.2f} processor microseconds per row with one row per key and batch; "
+        f"{minute:,.0f} x {1e6 * each:.2f} us = {minute * each:.2f} cores busy. Memory is the limit, not time: "
+        f"{n * a['bytes_per_key'] / 200e9:.1f}, so {-(-n * a['bytes_per_key'] // 200e9):.0f} machines with 200 GB "
+        "each, keys divided among them by their hash",
     ]
     if spark:
         visit = spark["core_milliseconds_per_key"] / 1000
@@ -283,7 +288,7 @@ def model(results: dict[str, Any]) -> list[str]:
         out.append(
             f"- Spark's checkpoint: 10,000,000 x {spark['state_bytes_per_key']:,.0f} bytes = "
             f"{n * spark['state_bytes_per_key'] / 1e9:,.0f} GB of state, and "
-            f"{n * spark['checkpoint_bytes_per_key_and_batch'] / 1e9:,.0f} GB written by a micro-batch that visits all"
+            f"{n * spark['checkpoint_bytes_per_key_and_batch'] / 1e9:,.0f} GB written by a micro-batch with all keys"
         )
     return out
 
@@ -292,7 +297,7 @@ def main() -> None:
     results: dict[str, Any] = read_json(RESULTS) or {}
     parts: list[str] = sys.argv[1:] or ["local", "spark"]
     if "local" in parts:
-        results |= {"large": large(), "sizes": sizes(), "others": others()}
+        results |= {"large": large(), "sizes": sizes(), "others": other_learners()}
     if "spark" in parts:
         results["spark"] = on_spark()
     RESULTS.parent.mkdir(exist_ok=True)

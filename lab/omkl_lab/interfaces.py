@@ -1,8 +1,8 @@
-"""What the doors cost: python -m omkl_lab.interfaces
+"""The overhead of the interfaces: python -m omkl_lab.interfaces
 
-One row at a time through the river door beside river's own StandardScaler | LinearRegression, `Online`
-beside the engine's bare call, and the memory of every learner, all in one run. Writes
-results/doors.json, and the tables in docs/doors.md from it.
+Times single rows through the river API, river's own StandardScaler | LinearRegression, `Online` and the
+engine, and the memory of every learner, all in one run. Writes results/interfaces.json, and from it the tables
+in docs/interfaces.md.
 """
 
 import gc
@@ -14,12 +14,14 @@ from typing import Any
 
 import numpy as np
 
+from omkl import algorithms, engine
+from omkl.algorithms.graph_mkl.settings import GraphSettings
+from omkl.algorithms.settings import Settings
 from omkl.online import Online
-from omkl.settings import LEARNERS, GraphSettings, Settings
 from omkl_lab import markdown
 from omkl_lab.files import write_json
 
-RESULTS, PAGE = Path("results/doors.json"), Path("docs/doors.md")
+RESULTS, PAGE = Path("results/interfaces.json"), Path("docs/interfaces.md")
 COMMAND = "python -m omkl_lab.interfaces"
 N, D, d, ROWS = 41, 50, 15, 2000
 FORMULAE = {
@@ -34,7 +36,7 @@ FORMULAE = {
 
 
 def best_of(job: Callable[[], object], rows: int, repeats: int = 5) -> float:
-    """Microseconds per row, the best of a few passes."""
+    """Microseconds per row, the best of several passes."""
     times = []
     for _ in range(repeats):
         start = time.perf_counter()
@@ -53,31 +55,34 @@ def speed() -> dict[str, float]:
     rows = [{f"x{k}": float(v) for k, v in enumerate(x)} for x in X]
     targets = y.tolist()
 
-    def both(model: Any) -> Callable[[], None]:
-        def go() -> None:
+    def loop(model: Any) -> Callable[[], None]:
+        def run() -> None:
             for x, target in zip(rows, targets, strict=True):
                 model.predict_one(x)
                 model.learn_one(x, target)
 
-        return go
+        return run
 
-    theirs = preprocessing.StandardScaler() | linear_model.LinearRegression()
+    river_model = preprocessing.StandardScaler() | linear_model.LinearRegression()
     online = Online.make("sfg-mkl", Settings(), d, 0)
-    r, bare = np.full(ROWS, 0.5), online._runner.learn
+    uniforms, sfg_mkl = np.full(ROWS, 0.5), algorithms.get("sfg-mkl")
+    runner = engine.runner(
+        engine.compile_problem("sfg-mkl", sfg_mkl.native, online.problem), sfg_mkl.native, online.state
+    )
 
     def through_online() -> None:
         for x, target in zip(X, targets, strict=True):
             online.learn(x, target)
 
     def through_engine() -> None:
-        online._runner.supply(r)
+        runner.supply(uniforms)
         for x, target in zip(X, targets, strict=True):
-            bare(x, target, 1.0)
+            runner.learn(x, target, 1.0)
 
     return {
-        "river StandardScaler | LinearRegression": best_of(both(theirs), ROWS),
-        "river door, SFG-MKL, 41 kernels": best_of(both(omkl.river.SFGMKLRegressor(seed=0)), ROWS),
-        "river door, GraphMKL": best_of(both(omkl.river.GraphMKLRegressor(seed=0)), ROWS),
+        "river StandardScaler | LinearRegression": best_of(loop(river_model), ROWS),
+        "river API, SFG-MKL, 41 kernels": best_of(loop(omkl.river.SFGMKLRegressor(seed=0)), ROWS),
+        "river API, GraphMKL": best_of(loop(omkl.river.GraphMKLRegressor(seed=0)), ROWS),
         "Online.learn": best_of(through_online, ROWS),
         "engine, one row": best_of(through_engine, ROWS),
         "engine, chunk": best_of(lambda: online.run(X, y), ROWS),
@@ -85,11 +90,11 @@ def speed() -> dict[str, float]:
 
 
 def memory() -> dict[str, int]:
-    """Bytes that a learner of (N, D, d) = (41, 50, 15) holds after 2000 rows; GraphMKL has its own kernels."""
+    """Bytes of a learner with (N, D, d) = (41, 50, 15) after 2000 rows; GraphMKL has its own kernels."""
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(ROWS, d)), rng.normal(size=ROWS)
     held: dict[str, int] = {}
-    for learner in LEARNERS:
+    for learner in algorithms.names():
         settings = GraphSettings() if learner == "graph-mkl" else Settings()
         gc.collect()
         tracemalloc.start()
@@ -103,8 +108,8 @@ def memory() -> dict[str, int]:
 
 
 def quoted(results: dict[str, Any]) -> dict[str, str]:
-    """The part of docs/doors.md that is made from the results."""
-    return {"doors": tables(results)}
+    """The generated part of docs/interfaces.md."""
+    return {"interfaces": tables(results)}
 
 
 def tables(results: dict[str, Any]) -> str:

@@ -1,4 +1,4 @@
-"""The machine that numbers were made on: what it is, and what this process takes of it."""
+"""Describes the machine that measurements were made on, and the memory of this process."""
 
 import datetime
 import os
@@ -15,7 +15,7 @@ from omkl_lab.files import brief
 
 
 def described() -> dict[str, Any]:
-    """Processor, versions, date, and how busy it is."""
+    """Processor, versions, date and load average."""
     return {
         "processor": processor(), "cores": cores(), "instruction_set": instruction_set(), "system": platform.system(),
         "load": brief(os.getloadavg()[0]) if hasattr(os, "getloadavg") else None,
@@ -42,15 +42,15 @@ def java() -> str | None:
 
 
 def resident() -> int:
-    """Bytes of this process in memory; the most it ever had where the system tells no more."""
+    """Resident memory of this process in bytes; its peak where the system reports nothing else."""
     try:
         return int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1]) * os.sysconf("SC_PAGE_SIZE")
     except OSError:
-        return highest()
+        return peak_resident()
 
 
-def highest() -> int:
-    """The most bytes that this process ever had in memory."""
-    import resource  # which Windows has not
+def peak_resident() -> int:
+    """Peak resident memory of this process in bytes."""
+    import resource  # not available on Windows
 
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024

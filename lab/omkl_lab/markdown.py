@@ -1,4 +1,4 @@
-"""Pages in Markdown: tables, text that stays text, and the parts of a page that a command writes."""
+"""Markdown for generated pages: tables, escaping, and replacing the parts of a page between markers."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -7,7 +7,7 @@ from omkl.persist import write_atomically
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]], left: int = 1) -> str:
-    """The first `left` columns hold words, the others numbers.
+    """A table whose first `left` columns are left-aligned, the others right-aligned.
 
     >>> print(table(["set", "error"], [["airfoil", "4.6"]]), end="")
     | set | error |
@@ -19,41 +19,41 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]], left: int = 1) -> 
 
 
 def escaped(text: str) -> str:
-    """Text that a Markdown table takes as text, and a browser too."""
+    """Text escaped for a Markdown table and for HTML."""
     for a, b in (("\\", "\\\\"), ("&", "&amp;"), ("<", "&lt;"), (">", "&gt;"), ("|", "\\|"), ("*", "\\*"), ("`", "\\`"),
                  ("_", "\\_"), ("\n", " ")):  # fmt: skip
         text = text.replace(a, b)
     return text
 
 
-# Parts
+# Generated parts
 
 
 def markers(name: str, command: str) -> tuple[str, str]:
-    """What stands before a part and after it."""
+    """The comments before and after a generated part."""
     return f"<!-- {name}: made by {command} -->", f"<!-- end of {name} -->"
 
 
 def filled(page: str, parts: Mapping[str, str], command: str) -> str:
-    """The page with these parts between their markers.
+    """The page with these parts placed between their markers.
 
     >>> filled("a <!-- x: made by c -->old<!-- end of x --> b", {"x": "new"}, "c").splitlines()
     ['a <!-- x: made by c -->', 'new', '<!-- end of x --> b']
     """
     for name, content in parts.items():
-        head, _, tail = around(page, name, command)
+        head, _, tail = split(page, name, command)
         start, end = markers(name, command)
         page = f"{head}{start}\n{content.strip()}\n{end}{tail}"
     return page
 
 
 def part(page: str, name: str, command: str) -> str:
-    """What stands between the markers."""
-    return around(page, name, command)[1].strip()
+    """The text between the markers."""
+    return split(page, name, command)[1].strip()
 
 
-def around(page: str, name: str, command: str) -> tuple[str, str, str]:
-    """Before a part, the part, and after it."""
+def split(page: str, name: str, command: str) -> tuple[str, str, str]:
+    """The page before a part, the part, and the page after it."""
     start, end = markers(name, command)
     if page.count(start) != 1 or page.count(end) != 1:
         raise ValueError(f"the page must hold {start} and {end} once each; put them back")

@@ -1,4 +1,4 @@
-"""Work spread over the cores through joblib, kept in a journal, so that what is done is done once."""
+"""Runs work in parallel through joblib and records the results in a journal, so that finished work is not repeated."""
 
 import json
 import os
@@ -10,49 +10,49 @@ from typing import IO, Any, Literal, NamedTuple, Self
 import joblib
 
 Record = dict[str, Any]
-STOP = threading.Event()  # heard by units in threads; units in processes end with their process
+STOP = threading.Event()  # checked by units in threads; units in processes end with their process
 IDLE = threading.Condition()
-PATIENCE = 10.0  # seconds that units get to hear of STOP
-_busy: set[int] = set()  # threads of this process that are at a unit
+STOP_TIMEOUT = 10.0  # seconds that units get to stop
+_busy: set[int] = set()  # threads of this process that are running a unit
 
 
 class Stopped(BaseException):
-    """Ctrl-C was pressed; like KeyboardInterrupt no `except Exception` may swallow it."""
+    """Ctrl-C was pressed. A BaseException like KeyboardInterrupt, so that no `except Exception` swallows it."""
 
 
-def stop_if_told() -> None:
+def raise_if_stopped() -> None:
     if STOP.is_set():
         raise Stopped
 
 
 class Unit(NamedTuple):
-    """A piece of work that makes one record for each of its keys, in their order."""
+    """A call that returns one record for each key, in the order of the keys."""
 
     keys: tuple[str, ...]
     work: Callable[..., list[Record]]
-    given: Mapping[str, Any]
+    arguments: Mapping[str, Any]
 
     def __call__(self) -> tuple[tuple[str, ...], list[Record]]:
         with IDLE:
             _busy.add(threading.get_ident())
         try:
-            stop_if_told()
-            return self.keys, self.work(**self.given)
+            raise_if_stopped()
+            return self.keys, self.work(**self.arguments)
         except Stopped:
-            return self.keys, []  # an exception would keep the learners of its frames alive
+            return self.keys, []  # an exception would keep the learners in its frames alive
         finally:
             with IDLE:
                 _busy.discard(threading.get_ident())
                 IDLE.notify_all()
 
 
-def spread(
+def run_parallel(
     units: Iterable[Unit], jobs: int, prefer: Literal["threads", "processes"] = "threads"
 ) -> Generator[tuple[tuple[str, ...], list[Record]]]:
-    """Results as they come, in any order; to be closed by those who may not take them all.
+    """Results of the units in the order in which they finish. Close the generator if not all are consumed.
 
-    `joblib.parallel_config` decides the backend where it was called. The engine lets go of the GIL,
-    so threads serve; work that is mostly Python prefers processes.
+    A surrounding `joblib.parallel_config` chooses the backend. The engine releases the GIL, so threads
+    suffice; work that is mostly Python should prefer processes.
     """
     STOP.clear()
     parallel = joblib.Parallel(
@@ -63,17 +63,17 @@ def spread(
         yield from (result for result in results if result[1])
     except BaseException:
         STOP.set()
-        with IDLE:  # a thread that outlived the interpreter would leave its learners behind
-            IDLE.wait_for(lambda: not _busy, timeout=PATIENCE)
+        with IDLE:  # a thread that outlives the interpreter would leak its learners
+            IDLE.wait_for(lambda: not _busy, timeout=STOP_TIMEOUT)
         raise
     finally:
         results.close()
 
 
 class Journal:
-    """Records by key in a file of lines, each written as soon as it is there.
+    """Records by key in a JSON Lines file, each written as soon as it is available.
 
-    A process that is killed leaves at most one torn line, the last; it is cut off by the next one.
+    A process that is killed leaves at most one incomplete line, the last; the next run truncates it.
     """
 
     def __init__(self, path: Path) -> None:
@@ -117,12 +117,12 @@ class Journal:
 
 
 def lock(file: IO[bytes], folder: Path) -> None:
-    """One process at a time; the system lets go of the lock when the process ends, however it ends."""
+    """Allow one process at a time; the system releases the lock when the process ends for whatever reason."""
     try:
         import fcntl
-    except ImportError:  # Windows has no such lock; there two at once are on their own
+    except ImportError:  # not available on Windows, where concurrent processes are not detected
         return
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
-        raise OSError(f"another omkl is writing to {folder}; wait for it or choose another --out") from None
+        raise OSError(f"another omkl-lab is writing to {folder}; wait for it or choose another --out") from None

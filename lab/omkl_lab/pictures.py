@@ -1,7 +1,7 @@
-"""The drawings of the README and of the site, as SVG: functions of the results and of the source alone.
+"""Draws the pictures of the README and of the site as SVG, from the results and the source.
 
-Colours are of middle lightness and the ground is left free, so that they can be read on light and on
-dark pages. `python -m omkl_lab.readme` writes the files, and a test holds them to what they show.
+Colours have medium lightness and the background is transparent, so that they are readable on light and dark
+pages. `python -m omkl_lab.readme` writes the files.
 """
 
 import ast
@@ -18,9 +18,9 @@ from omkl_lab.peers.page import ROW_BY_ROW, Results, of_task, value
 
 INK, FAINT, OURS, THEIRS = "#7d8590", "#7d859055", "#2f81f7", "#c26a1b"
 FONT = "font-family=\"system-ui, 'Segoe UI', Helvetica, Arial, sans-serif\""
-LETTER, BOLD = 0.56, 0.63  # mean width of a letter, in units of the font's size
+LETTER, BOLD = 0.56, 0.63  # mean width of a letter relative to the font size
 MEAN = "running mean"
-WORST = 1.25  # share of its error beyond which a learner is named below the picture and not drawn
+WORST = 1.25  # learners with a larger share of the running mean's error are listed below the picture, not drawn
 
 
 def svg(width: float, height: float, title: str, parts: Iterable[str]) -> str:
@@ -55,18 +55,18 @@ def dot(x: float, y: float, radius: float, colour: str, hollow: bool = False) ->
 # Error against time
 
 
-class Who(NamedTuple):
-    """A learner over all data sets."""
+class LearnerSummary(NamedTuple):
+    """Medians of a learner over all data sets."""
 
     name: str
     ours: bool
     time: float  # microseconds per row, median
-    share: float  # of the running mean's squared error, median; infinite where it diverges on most
+    share: float  # of the running mean's squared error, median; infinite if it diverges on most
     diverged: int
 
 
-def everybody(results: Results) -> list[Who]:
-    """Every learner that ran on all the data sets, or diverged there."""
+def learner_summaries(results: Results) -> list[LearnerSummary]:
+    """Every learner that ran, or diverged, on all data sets."""
     sets = of_task(results, "numbers")
     out = []
     for name in dict.fromkeys(who for cells in sets.values() for who in cells):
@@ -80,11 +80,13 @@ def everybody(results: Results) -> list[Who]:
         times = [t for cell in cells if (t := value(cell, "microseconds")) is not None]
         if times:
             diverged = sum(math.isinf(share) for share in shares)
-            out.append(Who(name, bool(cells[0]["ours"]), median(times), median(shares), diverged))
+            out.append(LearnerSummary(name, bool(cells[0]["ours"]), median(times), median(shares), diverged))
     return out
 
 
 class Box(NamedTuple):
+    """A rectangle."""
+
     x: float
     y: float
     width: float
@@ -96,8 +98,8 @@ class Box(NamedTuple):
         return max(wide, 0.0) * max(tall, 0.0)
 
 
-def crowding(place: Box, taken: list[Box], inner: Box) -> float:
-    """How much a label here would cover of others, or leave the picture."""
+def overlap_cost(place: Box, taken: list[Box], inner: Box) -> float:
+    """The area of other labels that a label here would cover, and of the label outside the picture."""
     outside = place.width * place.height - place.overlap(inner)
     return sum(place.overlap(other) for other in taken) + 3 * outside
 
@@ -105,9 +107,9 @@ def crowding(place: Box, taken: list[Box], inner: Box) -> float:
 def peers(results: Results) -> str:
     """Squared error against time of every learner, medians over the data sets."""
     width, height, left, right, top, bottom = 880.0, 480.0, 66.0, 44.0, 34.0, 76.0
-    everyone = everybody(results)
-    shown = sorted((who for who in everyone if who.share <= WORST), key=lambda who: (not who.ours, who.share))
-    absent = [who for who in everyone if who.share > WORST]
+    summaries = learner_summaries(results)
+    shown = sorted((who for who in summaries if who.share <= WORST), key=lambda who: (not who.ours, who.share))
+    not_drawn = [who for who in summaries if who.share > WORST]
     sets = len(of_task(results, "numbers"))
 
     times, shares = [who.time for who in shown], [who.share for who in shown]
@@ -142,51 +144,51 @@ def peers(results: Results) -> str:
         places = [Box(x + dx if dx > 0 else x + dx - wide if dx < 0 else x - wide / 2, y + dy - size + 2, wide, size)
                   for dy in (4, -9, 17, -17, 24) for dx in (10, -10, 0) if dx or abs(dy) > 8]  # fmt: skip
 
-        best = min(places, key=lambda place: crowding(place, taken, inner))
+        best = min(places, key=lambda place: overlap_cost(place, taken, inner))
         taken.append(best)
-        # held at the end next to the dot: a font wider than LETTER then grows away from it
+        # anchored next to the dot, so that a font wider than LETTER extends away from it
         anchor, at = ("start", best.x) if best.x > x else ("end", best.x + wide) if best.x + wide < x else ("middle", x)
         parts.append(text(at, best.y + size - 2, who.name, anchor, colour, font_size=size,
                           font_weight=600 if who.ours else 400))  # fmt: skip
     note = f"Medians over {sets} data sets. A hollow dot diverged on some of them."
-    if absent:
-        note += f" Beyond {WORST:.0%}: " + ", ".join(who.name for who in absent) + "."
+    if not_drawn:
+        note += f" Above {WORST:.0%}: " + ", ".join(who.name for who in not_drawn) + "."
     parts.append(text(left, height - 12, note, font_size=11.5))
     return svg(width, height, "Squared error and time per row of omkl's learners and of their peers", parts)
 
 
-# The rooms
+# Modules
 
 
 def layers(project: Path) -> list[list[str]]:
     """The import contract of pyproject.toml, from the top."""
     contract = tomllib.loads((project / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"]
-    return [[room.strip() for room in layer.split(":")] for layer in contract["contracts"][0]["layers"]]
+    return [[module.strip() for module in layer.split(":")] for layer in contract["contracts"][0]["layers"]]
 
 
-def purpose(project: Path, room: str) -> str:
-    """The first sentence of a room's docstring."""
-    home = project / "src" / "omkl" / room
+def purpose(project: Path, module: str) -> str:
+    """The first sentence of a module's docstring."""
+    home = project / "src" / "omkl" / module
     source = (home / "__init__.py" if home.is_dir() else home.with_suffix(".py")).read_text(encoding="utf-8")
     paragraph = " ".join((ast.get_docstring(ast.parse(source)) or "").split("\n\n")[0].split())
     return paragraph.split(". ")[0].rstrip(".").replace("`", "")
 
 
-def rooms(project: Path) -> str:
-    """Every room of the package with what it is for; each may import only from below."""
+def modules(project: Path) -> str:
+    """Every module of the package with its purpose, in layers; each may import only from lower layers."""
     width, left, gap, size = 860.0, 34.0, 10.0, 12.0
     parts, y = [], 6.0
     for layer in layers(project):
         wide = (width - left - 4 - gap * (len(layer) - 1)) / len(layer)
         columns = int((wide - 24) / (LETTER * size)) - (0 if len(layer) > 1 else 15)
-        said = [textwrap.wrap(purpose(project, room), columns) for room in layer]
-        lines = max(map(len, said))
+        purposes = [textwrap.wrap(purpose(project, module), columns) for module in layer]
+        lines = max(map(len, purposes))
         alone = len(layer) == 1
         tall = 16 + 16 * lines + (0 if alone else 18)
-        for k, (room, words) in enumerate(zip(layer, said, strict=True)):
+        for k, (module, words) in enumerate(zip(layer, purposes, strict=True)):
             x = left + k * (wide + gap)
             parts.append(frame(x, y, wide, tall))
-            parts.append(text(x + 12, y + 21, room, colour=OURS, font_weight=600, font_size=14))
+            parts.append(text(x + 12, y + 21, module, colour=OURS, font_weight=600, font_size=14))
             for n, words_of_line in enumerate(words):
                 at = (x + 122, y + 21 + 16 * n) if alone else (x + 12, y + 39 + 16 * n)
                 parts.append(text(*at, words_of_line, font_size=size))
@@ -197,41 +199,41 @@ def rooms(project: Path) -> str:
         f'<path d="M 8 {height - 24:.1f} L 14 {height - 12:.1f} L 20 {height - 24:.1f} Z" fill="{INK}"/>',
         text(0, 0, "imports point down", "middle", transform=f"translate(27 {height / 2:.1f}) rotate(-90)"),
     ]
-    return svg(width, height, "The rooms of omkl, from the command line down to the arrays", parts)
+    return svg(width, height, "The modules of omkl, from the command line down to the arrays", parts)
 
 
-# One sample's way
+# The path of one sample
 
 LANES = ("you", "estimators", "scaling", "online", "engine")
-WAY: tuple[tuple[str, str, str], ...] = (
-    ("you", "estimators", "a row, and then its answer, in raw units"),
+STEPS: tuple[tuple[str, str, str], ...] = (
+    ("you", "estimators", "a row, then its target, unscaled"),
     ("estimators", "scaling", "checked; features in their order"),
     ("scaling", "online", "standardised"),
-    ("online", "engine", "with a uniform for each row, once per chunk"),
-    ("engine", "engine", "the node's neighbours speak: z (3), f (4)"),
+    ("online", "engine", "with a random number per row, one call per chunk"),
+    ("engine", "engine", "the node's neighbours predict: z (3), f (4)"),
     ("engine", "engine", "their combination is the prediction (13)"),
     ("engine", "engine", "p (12), q (15), losses (5) (14) (16)"),
-    ("engine", "engine", "they learn: theta (17), w (18a), u (18b)"),
+    ("engine", "engine", "updates: theta (17), w (18a), u (18b)"),
     ("engine", "engine", "the next node is drawn"),
-    ("engine", "online", "predictions, rows done"),
-    ("online", "scaling", "unused uniforms put back"),
-    ("scaling", "estimators", "the target's units"),
-    ("estimators", "you", "a prediction, made before the answer"),
+    ("engine", "online", "predictions, rows learned"),
+    ("online", "scaling", "unused random numbers returned"),
+    ("scaling", "estimators", "in the target's units"),
+    ("estimators", "you", "a prediction made before the target"),
 )
 
 
-def way() -> str:
-    """What happens to one row of SFG-MKL, from the door to the engine and back."""
+def sample_path() -> str:
+    """The path of one row of SFG-MKL, from the estimator to the engine and back."""
     width, first, apart, step, top, size = 880.0, 58.0, 191.0, 40.0, 34.0, 12.0
     at = {lane: first + k * apart for k, lane in enumerate(LANES)}
-    height = top + step * len(WAY) + 16
+    height = top + step * len(STEPS) + 16
     parts = []
     for lane, x in at.items():
         wide = 104
         parts.append(frame(x - wide / 2, 4, wide, 26))
         parts.append(text(x, 22, lane, "middle", OURS, font_weight=600, font_size=14))
         parts.append(line(x, 30, x, height - 4, extra=' stroke-dasharray="3 4"'))
-    for k, (start, end, words) in enumerate(WAY):
+    for k, (start, end, words) in enumerate(STEPS):
         y = top + step * (k + 1)
         x1, x2 = at[start], at[end]
         if start == end:
@@ -244,9 +246,9 @@ def way() -> str:
         lines = textwrap.wrap(words, int((apart - 12) / (LETTER * size)))
         for n, part in enumerate(reversed(lines)):
             parts.append(text((x1 + x2) / 2, y - 6 - 14 * n, part, "middle", font_size=size))
-    return svg(width, height, "One sample's way through the rooms", parts)
+    return svg(width, height, "The path of one sample through the modules", parts)
 
 
 def drawings(project: Path, results: Results) -> Mapping[str, str]:
     """Every picture under docs/pictures, by name."""
-    return {"peers.svg": peers(results), "rooms.svg": rooms(project), "way.svg": way()}
+    return {"peers.svg": peers(results), "modules.svg": modules(project), "sample_path.svg": sample_path()}

@@ -1,40 +1,46 @@
-"""A progress bar for those who wait: none for a short job, none where nobody watches."""
+"""A progress bar on a terminal, for jobs that take longer than two seconds."""
 
 import time
 from types import TracebackType
 from typing import Self
 
+from rich import progress as rich_progress
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
 WAIT = 2.0  # seconds before the bar appears
 
 
-class Patience:
-    """Counts to `total`; after two seconds, on a terminal, a bar shows how far it is."""
+class Progress:
+    """Counts up to `total`; after two seconds a bar appears if the console is a terminal."""
 
-    def __init__(self, total: int | None, console: Console, what: str = "running") -> None:
-        self._progress = Progress(
-            TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn(),
-            console=console, transient=True, disable=not console.is_terminal,
-        )  # fmt: skip
-        self._task = self._progress.add_task(what, total=total)
-        self._begin = time.monotonic()
+    def __init__(self, total: int | None, console: Console, description: str = "running") -> None:
+        self._progress = rich_progress.Progress(
+            rich_progress.TextColumn("{task.description}"),
+            rich_progress.BarColumn(),
+            rich_progress.TaskProgressColumn(),
+            rich_progress.TimeRemainingColumn(),
+            console=console,
+            transient=True,
+            disable=not console.is_terminal,
+        )
+        self._task = self._progress.add_task(description, total=total)
+        self._started = time.monotonic()
 
     def __enter__(self) -> Self:
         return self
 
     def tick(self, count: int) -> None:
+        """Advance by `count`."""
         self._progress.advance(self._task, count)
-        self._appear()
+        self._show_when_due()
 
-    def at(self, done: int, total: int | None) -> None:
-        """So far, of so much: for a job whose size shows only while it runs."""
+    def update(self, done: int, total: int | None) -> None:
+        """Set progress and total, for a job whose size is known only while it runs."""
         self._progress.update(self._task, completed=done, total=total)
-        self._appear()
+        self._show_when_due()
 
-    def _appear(self) -> None:
-        if not self._progress.live.is_started and time.monotonic() - self._begin > WAIT:
+    def _show_when_due(self) -> None:
+        if not self._progress.live.is_started and time.monotonic() - self._started > WAIT:
             self._progress.start()
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:

@@ -1,8 +1,8 @@
-"""What the README and the pages quote, and every picture: python -m omkl_lab.readme
+"""Writes the generated pages, the generated parts of other pages, and the pictures: python -m omkl_lab.readme
 
-Fills what stands between markers from the files in results/ and one run of the command line, and draws
-docs/pictures. It measures nothing else: docs/reproduction.md says how its files are made, and the other markers
-name the command that measures.
+Fills the text between markers from the files in results/ and one run of the command line, and draws
+docs/pictures. It measures nothing: docs/reproduction.md says how its results are made, and the other markers name
+the command that measures.
 """
 
 import os
@@ -13,16 +13,18 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from omkl.persist import write_atomically
-from omkl_lab import ablation, fleets, interfaces
-from omkl_lab.entrants import MATCHING
+from omkl_lab import ablation, draws, fleets, interfaces
+from omkl_lab.bench import table as bench
+from omkl_lab.configurations import MATCHING
 from omkl_lab.files import read_json, read_lines
 from omkl_lab.markdown import filled, part, table
+from omkl_lab.peers import page as peers
 from omkl_lab.peers.page import (
     TUNED_ON,
     US,
     Results,
     best_peer,
-    by_course,
+    by_stream,
     digits,
     losses,
     of_task,
@@ -32,20 +34,20 @@ from omkl_lab.peers.page import (
     value,
 )
 from omkl_lab.pictures import drawings
-from omkl_lab.reproduce import quoted, readings
-from omkl_lab.reproduce.results import Place, Result, place
+from omkl_lab.reproduce import page_parts, readings
+from omkl_lab.reproduce.results import CaseId, Result, case_id
 from omkl_lab.unseen import page as unseen
 
-PEERS, REPRODUCTION = Path("results/peers.jsonl"), Path("results/reproduction.jsonl")
+REPRODUCTION = Path("results/reproduction.jsonl")
 PICTURES = Path("docs/pictures")
 COMMAND = "python -m omkl_lab.readme"
 
 
-# Beside the peers
+# Comparison with peers
 
 
-def beside_peers(results: Results, measured: Mapping[Place, Result]) -> str:
-    """Every data set and changing stream: the paper's best, GraphMKL, the best peer."""
+def comparison_table(results: Results, measured: Mapping[CaseId, Result]) -> str:
+    """For every data set and drifting stream: the paper's best result, GraphMKL and the best peer."""
     sets = of_task(results, "numbers")
     rows = []
     for name, cells in {**sets, **of_task(results, "drift")}.items():
@@ -67,11 +69,11 @@ def beside_peers(results: Results, measured: Mapping[Place, Result]) -> str:
             peer[0],
             times,
         ])  # fmt: skip
-    return table(["", "paper's best", "GraphMKL", "best peer", "which", "microseconds, ours / its"], rows)
+    return table(["", "paper's best", "GraphMKL", "best peer", "name", "microseconds, GraphMKL / peer"], rows)
 
 
 def tally(results: Results) -> str:
-    """How often GraphMKL comes out ahead of every peer."""
+    """On how many streams GraphMKL has a smaller error than every peer."""
     sets = {**of_task(results, "numbers"), **of_task(results, "drift")}
     pairs = [(value(cells.get(US), "mse"), best_peer(cells, "mse")) for cells in sets.values()]
     both = [(us, peer[1]) for us, peer in pairs if us is not None and peer is not None]
@@ -85,7 +87,7 @@ SALES = "examples/prices.py"
 
 
 def command_line() -> str:
-    """What `omkl run` says of the sales that examples/prices.py makes up."""
+    """The output of `omkl run` on the sales that examples/prices.py generates."""
     with tempfile.TemporaryDirectory() as folder:
         data = Path(folder) / "data.csv"
         with data.open("w") as out:
@@ -95,25 +97,27 @@ def command_line() -> str:
             [sys.executable, "-c", "from omkl.cli import main; main()", *words[1:]],
             cwd=folder, capture_output=True, text=True, check=True, env={**os.environ, "COLUMNS": "100"},
         )  # fmt: skip
-    said = "\n".join(row.rstrip() for row in run.stdout.splitlines() if not row.startswith("speed"))  # of this machine
-    return f"```\n$ python {SALES} > data.csv\n$ {' '.join(words)}\n{said}\n```"
+    lines = (row.rstrip() for row in run.stdout.splitlines() if not row.startswith("speed"))  # speed varies
+    output = "\n".join(lines)
+    return f"```\n$ python {SALES} > data.csv\n$ {' '.join(words)}\n{output}\n```"
 
 
 # Files
 
 
 def pages(project: Path, run: str | None = None) -> dict[Path, str]:
-    """Every page with parts that are made from results, and the pictures.
+    """The generated pages, the pages with generated parts, and the pictures, by path.
 
-    The run of the command line stays as the README has it where none is given.
+    The run of the command line in the README stays unchanged if `run` is None.
     """
-    results = by_course(read(project / PEERS))
-    measured = {place(cell): cell for cell in read_lines(project / REPRODUCTION)}
+    records = read(project / peers.RESULTS)
+    results = by_stream(records)
+    measured = {case_id(cell): cell for cell in read_lines(project / REPRODUCTION)}
     in_readme = {
-        "peers": f"{beside_peers(results, measured)}\n{tally(results)} Where it loses:\n\n"
+        "peers": f"{comparison_table(results, measured)}\n{tally(results)} Where it is worse:\n\n"
         + "\n".join(losses(results)),
         "unseen": unseen.in_a_sentence(read(project / unseen.RESULTS)),
-        "paper": quoted.of_the_paper(measured),
+        "paper": page_parts.of_the_paper(measured),
     }
     if run is not None:
         in_readme["run"] = run
@@ -122,16 +126,24 @@ def pages(project: Path, run: str | None = None) -> dict[Path, str]:
         (
             Path("docs/reproduction.md"),
             COMMAND,
-            quoted.in_reproduction(
+            page_parts.in_reproduction(
                 measured, read_json(project / "results/theory.json"), read_lines(project / "results/sweeps.jsonl")
             ),
         ),
-        (Path("docs/deviations.md"), COMMAND, quoted.in_deviations(measured, read_json(project / readings.RESULTS))),
+        (
+            Path("docs/deviations.md"),
+            COMMAND,
+            page_parts.in_deviations(measured, read_json(project / readings.RESULTS)),
+        ),
         (ablation.PAGE, ablation.COMMAND, ablation.quoted(read_lines(project / ablation.RESULTS))),
         (interfaces.PAGE, interfaces.COMMAND, interfaces.quoted(read_json(project / interfaces.RESULTS))),
         (fleets.PAGE, fleets.COMMAND, fleets.quoted(read_json(project / fleets.RESULTS))),
     )
     return {
+        project / peers.PAGE: peers.page(records),
+        project / unseen.PAGE: unseen.page(read(project / unseen.RESULTS)),
+        project / bench.PAGE: bench.page(read_json(project / bench.RESULTS)),
+        project / draws.PAGE: draws.page(read_json(project / draws.RESULTS)),
         **{project / page: filled((project / page).read_text(encoding="utf-8"), parts, command)
            for page, command, parts in written},
         **{project / PICTURES / name: drawing for name, drawing in drawings(project, results).items()},
@@ -139,7 +151,7 @@ def pages(project: Path, run: str | None = None) -> dict[Path, str]:
 
 
 def quoted_run(project: Path) -> str:
-    """The run that the README shows."""
+    """The run of the command line that the README shows."""
     return part((project / "README.md").read_text(encoding="utf-8"), "run", COMMAND)
 
 

@@ -1,4 +1,4 @@
-"""Streams to learn from: bundled or generated, scaled as the paper scales them."""
+"""Bundled and generated data streams, scaled as in the paper."""
 
 from typing import NamedTuple
 
@@ -10,19 +10,19 @@ from omkl.kernels import dictionary
 
 
 class Stream(NamedTuple):
-    """Rows in the order they come."""
+    """Rows in the order in which they arrive."""
 
     name: str
     X: Matrix  # (T, d)
     y: Vector  # (T,)
-    truth: tuple[int, ...] = ()  # kernels of the paper's dictionary that made y, where that is known
-    columns: tuple[str, ...] = ()  # names of the features, where they have any
+    truth: tuple[int, ...] = ()  # kernels of the paper's dictionary that generated y, if known
+    columns: tuple[str, ...] = ()  # names of the features, if any
 
 
 def paper_scaled(X: Matrix, y: Vector) -> tuple[Matrix, Vector]:
-    """X divided by its largest row norm, y brought to [0, 1].
+    """X divided by its largest row norm, y scaled to [0, 1].
 
-    Both look at the whole stream: that is the paper's protocol, and nothing a stream's user can do.
+    Both use the whole stream, as in the paper's protocol; this is not possible online.
 
     >>> X, y = paper_scaled(np.array([[3.0, 4.0], [0.0, 1.0]]), np.array([2.0, 6.0]))
     >>> X.tolist(), y.tolist()
@@ -45,7 +45,7 @@ def mixture(rows: int, seed: int) -> Stream:
     """y = sum over three kernels i of sum_j alpha_ij kappa_i(x - c_ij), plus noise; x in the unit ball of R^3.
 
     Each kernel's part has the same variance and the noise a hundredth of the whole, so that no
-    single kernel of the dictionary is the right one.
+    single kernel of the dictionary is sufficient.
 
     >>> stream = mixture(100, seed=0)
     >>> stream.X.shape, bool(np.linalg.norm(stream.X, axis=1).max() <= 1), stream.truth

@@ -1,4 +1,4 @@
-"""omkl bench: what it measures, what it says of it, and that the committed page is the committed file."""
+"""omkl-lab bench: its measurements, tables and pages."""
 
 import io
 import json
@@ -9,14 +9,13 @@ from typing import Any
 import numpy as np
 import pytest
 from browser import assert_quiet, browser_needed, drawn_in, open_page
-from command import invoke
-from omkl.settings import LEARNERS
+from lab_command import invoke
+from rich.console import Console
+
+from omkl import algorithms, engine
 from omkl_lab._peaks import peak
 from omkl_lab.bench import floor, job, peers, table, timing, web
 from omkl_lab.equations import ROOT
-from rich.console import Console
-
-from omkl import engine
 
 RESULTS, PAGE = ROOT / "results" / "bench.json", ROOT / "docs" / "benchmark.md"
 
@@ -30,7 +29,7 @@ def quick() -> tuple[Any, list[int]]:
 def test_everything_is_measured_and_every_step_shows_in_the_progress(quick: Any):
     results, ticks = quick
     assert sum(ticks) == job.ticks(True)
-    assert {t["algorithm"] for t in results["timings"]} == {timing.TITLES[learner] for learner in LEARNERS}
+    assert {t["algorithm"] for t in results["timings"]} == {timing.TITLES[learner] for learner in algorithms.names()}
     assert all(t[way] > 0 for t in results["timings"] for way in ("chunk", "row", "cores", "numpy"))
     assert all(peak > 0 for peak in results["peaks"].values())
     assert {(g["what"], g["factor"]) for g in results["growth"]} >= {("time", f) for f in "dNDM"} | {("memory", "N")}
@@ -46,7 +45,7 @@ def test_the_tables_fit_eighty_columns_of_ascii(quick: Any):
 
 
 def test_one_factor_is_varied_at_a_time():
-    for _, factor, shape in timing.cells():
+    for _, factor, shape in timing.cases():
         differ = [name for name in shape._fields if getattr(shape, name) != getattr(timing.BASE, name)]
         assert differ == ([factor] if factor else [])
 
@@ -58,7 +57,7 @@ def test_the_kernels_of_the_base_are_those_of_the_paper():
 
 
 @pytest.mark.parametrize("isa", engine.supported())
-def test_a_peak_does_what_it_says(isa: str):
+def test_a_peak_reports_its_operations(isa: str):
     assert peak(isa, "sincos", 3) == 3 * 512
     assert peak(isa, "bytes_read", 2) == 2 * 160 * 1024
     assert peak(isa, "least_squares", 2) == 10
@@ -73,27 +72,27 @@ def test_the_floor_grows_by_what_is_counted():
     assert math.isclose(more.memory - one.memory, 5 * 50 * 10 * 8 * 0.01)
 
 
-def test_a_demand_that_does_not_hold_says_so(quick: Any):
+def test_a_requirement_that_is_not_met_is_marked(quick: Any):
     results = json.loads(json.dumps(quick[0]))
     for line in results["floors"]:
         line["share"] = 0.1
     results["replicates"] = {"replicates": 4, "one": 1.0, "two": 0.8, "gain": 1.25, "got": 1.2, "free": False}
-    told = {d["what"]: d for d in job.demands(results)}
-    assert told["SFG-MKL, d = 5: share of the floor"]["holds"] is False
-    assert told["4 replicates on two cores"]["holds"] is None  # the second core was busy: nothing to be told
-    assert "others left us 1.20 cores" in told["4 replicates on two cores"]["measured"]
+    found = {d["what"]: d for d in job.requirements(results)}
+    assert found["SFG-MKL, d = 5: share of the floor"]["holds"] is False
+    assert found["4 replicates on two cores"]["holds"] is None  # the second core was busy: cannot be decided
+    assert "only 1.20 cores were free" in found["4 replicates on two cores"]["measured"]
 
 
-def test_a_missing_peer_is_a_line_that_says_so(quick: Any, monkeypatch: pytest.MonkeyPatch):
+def test_a_missing_peer_is_listed_as_missing(quick: Any, monkeypatch: pytest.MonkeyPatch):
     learner = peers.LEARNERS["river linear"]._replace(package="no-such-package")
     monkeypatch.setitem(peers.LEARNERS, "river linear", learner)
-    monkeypatch.setitem(peers.LEARNERS, peers.AGAINST, learner)
-    record = peers.beside("switch", "river linear", 50)
-    assert table.peer(record) == ("river linear", "-", "-", "not here: no-such-package is not installed")
-    assert peers.against(np.zeros((3, 2)), np.zeros(3)) is None
+    monkeypatch.setitem(peers.LEARNERS, peers.REFERENCE, learner)
+    record = peers.evaluate_peer("switch", "river linear", 50)
+    assert table.peer(record) == ("river linear", "-", "-", "not installed: no-such-package is not installed")
+    assert peers.river_rbf_time(np.zeros((3, 2)), np.zeros(3)) is None
 
 
-def test_the_command_writes_what_it_is_asked_for(quick: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+def test_the_command_writes_the_requested_files(quick: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
     monkeypatch.setattr(job, "run", lambda *_: quick[0])
     names = {"--json": tmp_path / "b.json", "--html": tmp_path / "b.html", "--docs": tmp_path / "b.md"}
     words = [word for option, path in names.items() for word in (option, str(path))]
@@ -108,7 +107,7 @@ def test_the_command_writes_what_it_is_asked_for(quick: Any, monkeypatch: pytest
 
 @pytest.mark.slow
 @browser_needed
-def test_the_page_draws_all_its_charts_without_a_word_from_the_browser(browser: Any, quick: Any, tmp_path: Path):
+def test_the_page_draws_all_its_charts_without_a_browser_error(browser: Any, quick: Any, tmp_path: Path):
     path = tmp_path / "bench.html"
     path.write_text(web.page(quick[0]), encoding="utf-8")
     open_page(browser, path)
@@ -117,7 +116,3 @@ def test_the_page_draws_all_its_charts_without_a_word_from_the_browser(browser: 
     for k in range(len(charts)):
         drawn_in(browser, str(k))
     assert_quiet(browser)
-
-
-def test_the_committed_page_is_made_from_the_committed_results():
-    assert PAGE.read_text(encoding="utf-8") == table.page(json.loads(RESULTS.read_text(encoding="utf-8")))

@@ -1,16 +1,12 @@
-"""One draw for all Gaussian kernels, compared with independent ones on every data set."""
+"""Random features shared by all Gaussian kernels, compared with independent ones on every data set."""
 
 import itertools
 
 from omkl_lab import draws
+from omkl_lab.configurations import NAMES
 from omkl_lab.data.sets import SETS
-from omkl_lab.entrants import NAMES
 from omkl_lab.equations import ROOT
 from omkl_lab.files import read_json
-
-
-def test_the_committed_page_is_made_from_the_committed_results():
-    assert (ROOT / draws.PAGE).read_text(encoding="utf-8") == draws.page(read_json(ROOT / draws.RESULTS))
 
 
 def test_the_committed_results_have_every_learner_on_every_set():

@@ -3,6 +3,7 @@
 import re
 
 import pytest
+
 from omkl_lab import equations
 
 SOURCE = equations.ROOT / "src" / "omkl"

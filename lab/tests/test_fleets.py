@@ -1,4 +1,4 @@
-"""What was measured of fleets."""
+"""The benchmark of fleets."""
 
 import json
 from pathlib import Path
@@ -13,7 +13,7 @@ def test_the_fleet_that_was_measured_was_identical_to_separate_models():
     assert results["large"]["identical_to_separate_models"]
 
 
-def test_the_measurement_runs_in_small():
+def test_a_small_measurement_runs():
     results = fleets.large(rows=4000, keys=50, size=2000)
     assert results["identical_to_separate_models"]
     assert results["keys"] == 50

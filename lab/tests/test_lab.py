@@ -1,4 +1,4 @@
-"""The laboratory: streams, prequential runs, tables, progress and files."""
+"""Streams, prequential runs, tables of the demo, progress bar and files."""
 
 import io
 import json
@@ -10,19 +10,20 @@ from typing import Any
 
 import numpy as np
 import pytest
-from omkl_lab import demo, patience
-from omkl_lab.entrants import DEFAULTS, NAMES, Entrant, default_entrants, paper_entrants
+from rich.console import Console
+
+from omkl import algorithms
+from omkl.algorithms.settings import Settings
+from omkl.online import Online
+from omkl_lab import demo, progress
+from omkl_lab.configurations import DEFAULTS, NAMES, Configuration, default_configurations, paper_configurations
 from omkl_lab.files import write_json
 from omkl_lab.prequential import CHUNK, Features, grid, run_once, running_mean_mse, snapshots
 from omkl_lab.reproduce.measure import measure
-from omkl_lab.reproduce.results import cells
+from omkl_lab.reproduce.results import cases
 from omkl_lab.streams import Stream, diabetes, mixture
-from rich.console import Console
 
-from omkl.online import Online
-from omkl.settings import LEARNERS, Settings
-
-DIVERGING = Entrant("raker", "far too fast", {"learning_rate": 50.0})
+DIVERGING = Configuration("raker", "far too fast", {"learning_rate": 50.0})
 
 
 def shown(show: Any, *results: Any, **options: Any) -> str:
@@ -48,21 +49,21 @@ def test_the_mixture_depends_on_its_seed_alone():
 # Runs
 
 
-def test_everybody_enters_and_no_form_twice():
-    everyone = [*paper_entrants(), *default_entrants()]
-    papers = set(LEARNERS) - {"graph-mkl"}  # which is none of the paper's
-    assert papers == set(NAMES) == {entrant.learner for entrant in everyone}
-    assert len({(entrant.learner, entrant.variant) for entrant in everyone}) == len(everyone)
+def test_every_algorithm_is_run_and_no_form_twice():
+    every = [*paper_configurations(), *default_configurations()]
+    papers = set(algorithms.names()) - {"graph-mkl"}  # which is none of the paper's
+    assert papers == set(NAMES) == {configuration.learner for configuration in every}
+    assert len({(configuration.learner, configuration.variant) for configuration in every}) == len(every)
 
 
 def test_a_run_is_the_mean_squared_error_of_predictions_made_before_learning():
     stream = mixture(CHUNK + 200, seed=0)
-    entrant = Entrant("sfg-mkl", "commit first", {"commit": "first"})
-    settings = entrant.settings(CHUNK + 200)
+    configuration = Configuration("sfg-mkl", "commit first", {"commit": "first"})
+    settings = configuration.settings(CHUNK + 200)
     online = Online.make("sfg-mkl", settings, 3, 7)
     errors = (online.run(stream.X, stream.y) - stream.y) ** 2
     for history in (False, True):  # stopping to look changes nothing
-        run = run_once(entrant, settings.problem("sfg-mkl", 3, seed=7), stream, 7, history)
+        run = run_once(configuration, algorithms.problem("sfg-mkl", settings, 3, seed=7), stream, 7, history)
         assert run["mse"] == pytest.approx(np.mean(errors), rel=1e-12)
         assert run["kernels"] == 5
         assert sum(run["weights"]) == pytest.approx(1, rel=1e-3)
@@ -75,8 +76,8 @@ def test_shared_features_are_those_a_learner_would_draw_itself():
     settings = Settings.paper(100, n_features=7)
     features = Features(4, seed=3)
     for learner in ("raker", "sfg-mkl"):
-        shared = features.given_to(settings.problem(learner, 4, seed=0), settings)
-        np.testing.assert_array_equal(shared.V, settings.problem(learner, 4, seed=3).V)
+        shared = features.assign(algorithms.problem(learner, settings, 4, seed=0), settings)
+        np.testing.assert_array_equal(shared.V, algorithms.problem(learner, settings, 4, seed=3).V)
 
 
 @pytest.mark.parametrize("rows", [1, 2, 99, 101, 12345])
@@ -87,7 +88,7 @@ def test_curves_and_snapshots_end_with_the_stream(rows: int):
         assert at[0] >= 1
 
 
-def test_running_mean_has_seen_only_the_past():
+def test_the_running_mean_uses_only_past_targets():
     y = np.random.default_rng(0).random(50)
     errors = [(y[t] - (y[:t].mean() if t else 0)) ** 2 for t in range(50)]
     assert running_mean_mse(y) == pytest.approx(np.mean(errors))
@@ -99,11 +100,13 @@ def test_running_mean_has_seen_only_the_past():
 @pytest.fixture(scope="module")
 def quick(tmp_path_factory: pytest.TempPathFactory) -> Any:
     streams = [diabetes(), mixture(300, 0)]
-    return measure(cells(streams, [*paper_entrants(), *default_entrants()], 1, 0), tmp_path_factory.mktemp("quick"), 2)
+    return measure(
+        cases(streams, [*paper_configurations(), *default_configurations()], 1, 0), tmp_path_factory.mktemp("quick"), 2
+    )
 
 
-def test_a_diverged_learner_is_a_row_that_says_so(tmp_path: Path):
-    results, details = measure(cells([mixture(400, seed=0)], [DIVERGING], 3, 0), tmp_path, 1)
+def test_a_diverged_learner_is_marked_in_its_row(tmp_path: Path):
+    results, details = measure(cases([mixture(400, seed=0)], [DIVERGING], 3, 0), tmp_path, 1)
     some = ({**results[0], "variant": "now and then too fast"}, {**details[0], "diverged_runs": 1})
     out = io.StringIO()
     Console(file=out, width=80).print(demo.table([(results[0], details[0]), some]))
@@ -115,14 +118,16 @@ def test_demo_shows_every_algorithm_in_eighty_columns(quick: Any):
     text = shown(demo.show, *quick)
     assert "…" not in text
     assert max(map(len, text.splitlines())) <= 80
-    for entrant in [*paper_entrants(), *default_entrants()]:
-        wanted = 0 if "1-D" in entrant.variant else 2
-        assert len(re.findall(rf" {NAMES[entrant.learner]} +{re.escape(entrant.variant)}  ", text)) == wanted
+    for configuration in [*paper_configurations(), *default_configurations()]:
+        wanted = 0 if "1-D" in configuration.variant else 2
+        assert (
+            len(re.findall(rf" {NAMES[configuration.learner]} +{re.escape(configuration.variant)}  ", text)) == wanted
+        )
     assert "true kernels: 0.32, 0.79, 2 " in text
     assert DEFAULTS in text
 
 
-def test_demo_puts_the_published_number_beside_the_form_that_matches_it(quick: Any):
+def test_demo_shows_the_published_number_with_the_form_that_matches_it(quick: Any):
     results = [{**r, "dataset": "airfoil", "paper_mse": 0.01283} for r in quick[0] if r["dataset"] == "mixture"]
     details = [{**d, "dataset": "airfoil", "truth": []} for d in quick[1] if d["dataset"] == "mixture"]
     text = shown(demo.show, results, details)
@@ -140,29 +145,29 @@ def test_demo_needs_no_letters_beyond_ascii(quick: Any):
 # Progress and files
 
 
-@pytest.mark.parametrize(("terminal", "wait", "bar"), [(True, 0.0, True), (True, 60.0, False), (False, 0.0, False)])
-def test_the_bar_appears_on_a_terminal_and_only_after_a_while(
-    monkeypatch: pytest.MonkeyPatch, terminal: bool, wait: float, bar: bool
+@pytest.mark.parametrize(("terminal", "wait", "visible"), [(True, 0.0, True), (True, 60.0, False), (False, 0.0, False)])
+def test_the_bar_appears_on_a_terminal_and_only_after_the_delay(
+    monkeypatch: pytest.MonkeyPatch, terminal: bool, wait: float, visible: bool
 ):
-    monkeypatch.setattr(patience, "WAIT", wait)
+    monkeypatch.setattr(progress, "WAIT", wait)
     out = io.StringIO()
-    with patience.Patience(10, Console(file=out, force_terminal=terminal)) as waiting:
+    with progress.Progress(10, Console(file=out, force_terminal=terminal)) as bar:
         for _ in range(10):
-            waiting.tick(1)
-    assert ("running" in out.getvalue()) is bar
+            bar.tick(1)
+    assert ("running" in out.getvalue()) is visible
 
 
-def test_the_bar_takes_a_size_that_shows_only_later(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(patience, "WAIT", 0.0)
+def test_the_total_of_the_bar_may_be_set_later(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(progress, "WAIT", 0.0)
     out = io.StringIO()
-    with patience.Patience(None, Console(file=out, force_terminal=True), "fetching") as waiting:
-        waiting.at(10, None)
+    with progress.Progress(None, Console(file=out, force_terminal=True), "fetching") as bar:
+        bar.update(10, None)
         assert "%" not in out.getvalue()
-        waiting.at(20, 40)
+        bar.update(20, 40)
     assert " 50%" in out.getvalue()
 
 
-def test_results_are_written_whole_or_not_at_all(tmp_path: Path):
+def test_results_are_written_atomically(tmp_path: Path):
     path = tmp_path / "results.json"
     write_json(path, {"a": 1})
     with pytest.raises(ValueError):
@@ -171,7 +176,7 @@ def test_results_are_written_whole_or_not_at_all(tmp_path: Path):
     assert os.listdir(tmp_path) == ["results.json"]
 
 
-def test_a_pipe_stays_a_pipe(tmp_path: Path):
+def test_a_pipe_is_written_to_and_not_replaced(tmp_path: Path):
     path = tmp_path / "pipe"
     os.mkfifo(path)
     read: list[str] = []

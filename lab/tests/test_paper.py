@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from streams import DATA, data_needed
 
+from omkl.algorithms.settings import Settings
 from omkl.errors import DivergenceError
 from omkl.online import Online
-from omkl.settings import Settings
 
 pytestmark = data_needed
 

@@ -1,4 +1,4 @@
-"""The comparison with streaming peers: nobody sees a target early, whatever happens is a line, the page is the file."""
+"""The comparison with streaming peers: no learner sees a target early, failures are reported, the page is current."""
 
 import io
 import json
@@ -7,13 +7,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from rich.console import Console
+
 from omkl_lab.peers import job
 from omkl_lab.peers.__main__ import main
-from omkl_lab.peers.courses import changing, course, task_of
+from omkl_lab.peers.evaluation import Outcome, accuracy, calibration_error, log_loss, predict_then_learn, recovery
 from omkl_lab.peers.learners import LEARNERS, Learner
-from omkl_lab.peers.page import COMMAND, by_course, page, read
-from omkl_lab.peers.walk import Walk, calibration_error, log_loss, recovery, right, step_by_step
-from rich.console import Console
+from omkl_lab.peers.page import by_stream, page
+from omkl_lab.peers.streams import drifting_stream, evaluation_stream, task_of
 
 ROOT = Path(__file__).parents[2]
 QUICK = [name for name, learner in LEARNERS.items() if learner.package != "capymoa"]
@@ -28,21 +29,21 @@ def small(task: str) -> tuple[np.ndarray, np.ndarray]:
     return X, np.where(y > 0.1, 1.0, -1.0) if task == "labels" else (y - y.min()) / np.ptp(y)
 
 
-def walked(name: str, X: np.ndarray, y: np.ndarray, task: Any) -> np.ndarray:
+def predictions_of(name: str, X: np.ndarray, y: np.ndarray, task: Any) -> np.ndarray:
     learner = LEARNERS[name]
     if learner.absent:
         pytest.skip(learner.absent)
     return learner.run(X, y, 0, task).predictions
 
 
-@pytest.mark.filterwarnings("ignore")  # what peers warn of is their own affair
+@pytest.mark.filterwarnings("ignore")  # warnings of other libraries
 @pytest.mark.parametrize("name", [*QUICK, *(pytest.param(name, marks=pytest.mark.slow) for name in JAVA)])
 def test_no_learner_predicts_from_a_target_that_has_not_come(name: str):
     task = LEARNERS[name].tasks[0]
     X, y = small(task)
     changed = y.copy()
     changed[-5:] = -y[-5:] if task == "labels" else y[-5:][::-1]
-    whole, other = walked(name, X, y, task), walked(name, X, changed, task)
+    whole, other = predictions_of(name, X, y, task), predictions_of(name, X, changed, task)
     assert len(whole) == ROWS
     np.testing.assert_array_equal(whole[:-4], other[:-4])
 
@@ -53,11 +54,11 @@ def test_every_task_has_our_learners_and_peers():
         assert mine == {True, False}
 
 
-# Courses
+# Streams
 
 
 def test_the_switch_changes_in_the_middle_and_nowhere_else():
-    there = changing("switch", 2000)
+    there = drifting_stream("switch", 2000)
     assert there.changes == (1000,)
     before = np.sin(3 * there.X[:, 0]) + there.X[:, 1] * there.X[:, 2]
     gap = np.abs(there.y - before)
@@ -67,7 +68,7 @@ def test_the_switch_changes_in_the_middle_and_nowhere_else():
 
 def test_a_friedman_stream_is_his_function_until_its_first_change():
     pytest.importorskip("river")
-    there = changing("friedman-lea", 4000)
+    there = drifting_stream("friedman-lea", 4000)
     assert there.X.shape == (4000, 10)
     assert there.changes == (1000, 2000, 3000)
     a, b, c, d, e, *_ = there.X.T
@@ -76,8 +77,8 @@ def test_a_friedman_stream_is_his_function_until_its_first_change():
     assert gap[3000:].max() > 10
 
 
-def test_a_set_is_cut_for_everybody_alike():
-    there = course("diabetes", 50)
+def test_a_data_set_is_truncated():
+    there = evaluation_stream("diabetes", 50)
     assert (len(there.y), there.of, task_of("diabetes")) == (50, 442, "numbers")
 
 
@@ -90,36 +91,36 @@ def test_recovery_counts_from_the_change_to_the_end_of_the_window():
     assert recovery(np.r_[np.ones(500), np.full(500, 3.0)], 500, 1000) is None
 
 
-def test_labels_are_scored_by_their_chances():
+def test_labels_are_scored_by_their_probabilities():
     p, label = np.array([0.9, 0.1, 0.5, 0.0]), np.array([1.0, 0.0, 1.0, 1.0])
-    assert right(p, label) == pytest.approx(2.5 / 4)
+    assert accuracy(p, label) == pytest.approx(2.5 / 4)
     assert log_loss(p, label) == pytest.approx(-(2 * np.log(0.9) + np.log(0.5) + np.log(1e-15)) / 4)
     assert calibration_error(np.array([1.0, 1.0]), np.array([1.0, 0.0])) == pytest.approx(0.5)
 
 
-def test_a_walk_ends_where_it_is_hopeless():
+def test_a_diverging_run_is_stopped():
     y = np.linspace(0, 1, 10)
-    assert len(step_by_step(range(10), y, lambda k: 3.0 * k, lambda k, target: None).predictions) < 10
-    assert len(step_by_step(range(10), y, lambda k: float("nan"), lambda k, target: None).predictions) == 0
+    assert len(predict_then_learn(range(10), y, lambda k: 3.0 * k, lambda k, target: None).predictions) < 10
+    assert len(predict_then_learn(range(10), y, lambda k: float("nan"), lambda k, target: None).predictions) == 0
 
 
-# Cells
+# Records
 
 
 def one(monkeypatch: pytest.MonkeyPatch, learner: Learner) -> dict[str, Any]:
     monkeypatch.setitem(LEARNERS, learner.name, learner)
-    return job.cell("diabetes", learner.name, ROWS, 1)[0]
+    return job.evaluate_by_name("diabetes", learner.name, ROWS, 1)[0]
 
 
-def raising(*_: Any) -> Walk:
+def raising(*_: Any) -> Outcome:
     raise RuntimeError("no\nmore")
 
 
-def giving_up(X: np.ndarray, y: np.ndarray, *_: Any) -> Walk:
-    return Walk(y[:7], 0.1)
+def giving_up(X: np.ndarray, y: np.ndarray, *_: Any) -> Outcome:
+    return Outcome(y[:7], 0.1)
 
 
-def test_a_peer_that_is_missing_raises_or_diverges_is_a_line_that_says_so(monkeypatch: pytest.MonkeyPatch):
+def test_a_peer_that_is_missing_raises_or_diverges_is_recorded_as_such(monkeypatch: pytest.MonkeyPatch):
     missing = one(monkeypatch, Learner("a", "surely-no-such-package", ("numbers",), raising))
     raised = one(monkeypatch, Learner("b", "omkl", ("numbers",), raising))
     diverged = one(monkeypatch, Learner("c", "omkl", ("numbers",), giving_up))
@@ -128,8 +129,8 @@ def test_a_peer_that_is_missing_raises_or_diverges_is_a_line_that_says_so(monkey
     assert (diverged["status"], diverged["note"]) == ("diverged", "gave up at row 7")
 
 
-def test_our_cell_has_the_median_of_its_seeds_and_the_coverage_of_its_intervals():
-    record = job.cell("diabetes", "omkl GraphMKL", 200, 3)[0]
+def test_a_record_of_omkl_has_the_median_of_its_seeds_and_the_coverage_of_its_intervals():
+    record = job.evaluate_by_name("diabetes", "omkl GraphMKL", 200, 3)[0]
     low, high = record["mse_range"]
     assert low <= record["mse"] <= high
     assert 0.8 < record["coverage"] <= 1
@@ -137,7 +138,7 @@ def test_our_cell_has_the_median_of_its_seeds_and_the_coverage_of_its_intervals(
 
 
 def test_a_changing_stream_has_a_recovery_for_each_change():
-    record = job.cell("switch", "running mean", 600, 1)[0]
+    record = job.evaluate_by_name("switch", "running mean", 600, 1)[0]
     assert len(record["recovery"]) == 1
 
 
@@ -153,7 +154,7 @@ def run(tmp_path: Path, **options: Any) -> list[str]:
     return (tmp_path / "r.jsonl").read_text().splitlines()
 
 
-def test_what_is_done_is_not_done_again_unless_it_is_asked_for(tmp_path: Path):
+def test_finished_runs_are_not_repeated_unless_fresh_is_given(tmp_path: Path):
     first = run(tmp_path)
     assert [json.loads(line)["record"].get("learner") for line in first] == [None, "omkl Raker", "running mean"]
     assert run(tmp_path) == first
@@ -161,25 +162,25 @@ def test_what_is_done_is_not_done_again_unless_it_is_asked_for(tmp_path: Path):
     assert len([line for line in again if '"learner"' in line]) == 2
 
 
-def test_names_nobody_has_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+def test_unknown_names_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     assert main(["--learners", "nobody", "--out", str(tmp_path / "r.jsonl")]) == 1
-    assert "no learner is called 'nobody'" in capsys.readouterr().err
+    assert "unknown learner 'nobody'" in capsys.readouterr().err
     assert main(["--datasets", "nothing", "--out", str(tmp_path / "r.jsonl")]) == 1
-    assert "no data set is called 'nothing'" in capsys.readouterr().err
+    assert "unknown data set 'nothing'" in capsys.readouterr().err
 
 
 # The page
 
 
-def record(course: str, learner: str, mse: float | None, **more: Any) -> dict[str, Any]:
+def record(stream: str, learner: str, mse: float | None, **more: Any) -> dict[str, Any]:
     base = {
-        "course": course, "task": "numbers", "learner": learner, "ours": LEARNERS[learner].ours, "status": "ok",
+        "stream": stream, "task": "numbers", "learner": learner, "ours": LEARNERS[learner].ours, "status": "ok",
         "note": "", "rows": 10, "of": 10, "features": 2, "seeds": 1, "version": "1", "mse": mse, "microseconds": 1.0,
     }  # fmt: skip
     return base | more
 
 
-def test_the_page_shows_where_we_lose_and_the_best_in_bold():
+def test_the_page_shows_where_graph_mkl_is_worse_and_the_best_in_bold():
     records = {
         "1": record("airfoil", "omkl GraphMKL", 0.012),
         "2": record("airfoil", "VW", 0.010),
@@ -196,10 +197,4 @@ def test_the_page_shows_where_we_lose_and_the_best_in_bold():
 
 def test_the_page_never_compares_runs_over_different_rows():
     records = {"1": record("airfoil", "VW", 0.1, rows=5), "2": record("airfoil", "omkl GraphMKL", 0.2)}
-    assert list(by_course(records)["airfoil"]) == ["omkl GraphMKL"]
-
-
-def test_the_committed_page_is_made_from_the_committed_results():
-    results, there = ROOT / "results" / "peers.jsonl", ROOT / "docs" / "peers.md"
-    assert there.read_text(encoding="utf-8") == page(read(results))
-    assert COMMAND in there.read_text(encoding="utf-8")
+    assert list(by_stream(records)["airfoil"]) == ["omkl GraphMKL"]

@@ -1,4 +1,4 @@
-"""report.html: what is in the file, and what a real browser makes of it."""
+"""report.html: its content, and its behaviour in a browser."""
 
 import json
 import os
@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 import pytest
 from browser import assert_quiet, browser_needed, drawn_in, open_page
-from command import invoke
+from lab_command import invoke
+from pages import NASTY, assert_asks_nobody, assert_nasty_is_text, charts_of
+
+from omkl.report.render import in_html
 from omkl_lab.files import read_lines
 from omkl_lab.reproduce import charts, report
 from omkl_lab.reproduce.graphs import drawn
 from omkl_lab.streams import mixture
-from pages import NASTY, assert_asks_nobody, assert_nasty_is_text, charts_of
-
-from omkl.report.render import in_html
 
 
 @pytest.fixture(scope="module")
@@ -32,7 +32,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     point = {
         "algorithm": "SFG-MKL", "regret_std": 0.1, "average_loss": 0.1, "best_loss": 0.05, "star": 3, "C": 150.0,
         "L": 2.0, "epsilon": 2.5, "least_q": 0.02, "beta": None, "bound": 5e5, "bound_without_features": 5e2,
-        "beyond": 0.0, "gradients_beyond": 0.0, "mean_inverse_q_bar": 10.0, "mean_inverse_q": 10.0,
+        "losses_out_of_range": 0.0, "large_gradients": 0.0, "mean_inverse_q_bar": 10.0, "mean_inverse_q": 10.0,
     }  # fmt: skip
     stream = {
         "dataset": NASTY, "rows": 80, "features": 2, "runs": 1, "space": "the kernels' own spaces", "needed": [],
@@ -53,7 +53,7 @@ def page(folder: Path) -> str:
     return (folder / "report.html").read_text(encoding="utf-8")
 
 
-def test_the_page_is_one_file_that_asks_nobody_for_anything(page: str):
+def test_the_page_is_one_file_that_needs_no_network(page: str):
     assert_asks_nobody(page)
 
 
@@ -74,7 +74,7 @@ def test_every_cell_has_its_row_and_every_chart_a_label(page: str, folder: Path)
     tables = page.split('id="tables"', 1)[1].split('id="curves"', 1)[0]
     assert tables.count("<tr") == len(rows) + 2  # two tables with a head each
     found = charts_of(page)
-    assert set(found) == {"curves", "weights", "graph", "theory", "beyond"}
+    assert set(found) == {"curves", "weights", "graph", "theory", "sweeps"}
     assert all(choice["chart"]["about"] for part in found.values() for choice in part)
 
 
@@ -93,7 +93,7 @@ def test_the_graph_shows_every_edge_and_marks_the_dominating_set():
     assert nodes["x"] == sorted(nodes["x"])  # placed by length scale
 
 
-def test_published_forms_are_shown_and_the_others_wait_in_the_legend(folder: Path):
+def test_published_forms_are_visible_and_the_others_only_in_the_legend(folder: Path):
     details = [d for d in read_lines(folder / "details.jsonl") if d["dataset"] == "mixture"]
     shown = [t["name"] for t in charts.curves(details)["data"] if t["visible"] is True]
     assert shown == [
@@ -122,7 +122,7 @@ def test_it_renders_with_no_network_no_console_error_and_no_sideways_scrolling(
     browser: Any, folder: Path, width: int, dark: bool
 ):
     open_page(browser, folder / "report.html", width, 844, dark)
-    kinds = ("overview", "tables", "curves", "weights", "graph", "theory", "beyond")
+    kinds = ("overview", "tables", "curves", "weights", "graph", "theory", "sweeps")
     for kind in kinds:
         browser.execute_script(f"document.getElementById('tab-{kind}').click()")
         if kind not in ("overview", "tables"):
@@ -136,7 +136,7 @@ def test_it_renders_with_no_network_no_console_error_and_no_sideways_scrolling(
     light = sum(map(int, re.findall(r"\d+", background)[:3])) > 384
     assert light is not dark
     if dark:
-        paper = browser.execute_script("return document.querySelector('#chart-beyond .main-svg').style.background")
+        paper = browser.execute_script("return document.querySelector('#chart-sweeps .main-svg').style.background")
         assert sum(map(int, re.findall(r"\d+", paper)[:3])) < 384
     assert_quiet(browser)
     assert browser.execute_script("return document.images.length") == 0  # the hostile name made no element
@@ -148,8 +148,8 @@ def test_tabs_follow_the_keyboard(browser: Any, folder: Path):
     from selenium.webdriver.common.keys import Keys
 
     open_page(browser, folder / "report.html")
-    for key, wanted in ((Keys.ARROW_RIGHT, "tab-tables"), (Keys.END, "tab-beyond"), (Keys.ARROW_RIGHT, "tab-overview"),
-                        (Keys.ARROW_LEFT, "tab-beyond"), (Keys.HOME, "tab-overview")):  # fmt: skip
+    for key, wanted in ((Keys.ARROW_RIGHT, "tab-tables"), (Keys.END, "tab-sweeps"), (Keys.ARROW_RIGHT, "tab-overview"),
+                        (Keys.ARROW_LEFT, "tab-sweeps"), (Keys.HOME, "tab-overview")):  # fmt: skip
         start = browser.execute_script("return document.querySelector('[role=tab][aria-selected=true]').id")
         browser.find_element("id", start).send_keys(key)
         assert browser.switch_to.active_element.get_attribute("id") == wanted
@@ -181,7 +181,7 @@ def test_tables_sort_by_number_and_by_letter(browser: Any, folder: Path):
 
 @pytest.mark.slow
 @browser_needed
-def test_tooltips_tell_the_value_under_the_pointer(browser: Any, folder: Path):
+def test_tooltips_show_the_value_under_the_pointer(browser: Any, folder: Path):
     from selenium.webdriver.common.action_chains import ActionChains
     from selenium.webdriver.support.ui import WebDriverWait
 
@@ -210,7 +210,7 @@ def test_tooltips_tell_the_value_under_the_pointer(browser: Any, folder: Path):
 
 @pytest.mark.slow
 @browser_needed
-def test_choosing_a_data_set_draws_it_and_tells_the_screen_reader(browser: Any, folder: Path):
+def test_choosing_a_data_set_draws_it_and_updates_its_label(browser: Any, folder: Path):
     open_page(browser, folder / "report.html")
     browser.find_element("id", "tab-curves").click()
     drawn_in(browser, "curves")

@@ -1,4 +1,4 @@
-"""Regret, the best function in hindsight, and the bounds: laws that they must obey."""
+"""Regret, the best function in hindsight, and the bounds: properties that they must have."""
 
 import io
 import json
@@ -8,20 +8,22 @@ from typing import Any
 
 import numpy as np
 import pytest
-from omkl_lab.files import read_lines
-from omkl_lab.reproduce import beyond
-from omkl_lab.reproduce.job import Options, finish
-from omkl_lab.reproduce.theory import bounds, complexity, hindsight, job, pictures
-from omkl_lab.reproduce.theory.regret import Follower, follow, node_law, shares
-from omkl_lab.streams import Stream, mixture
 from rich.console import Console
 
+from omkl import algorithms
 from omkl.algorithms import sfg_mkl, sfg_mkl_r
+from omkl.algorithms.settings import Settings
 from omkl.algorithms.weights import normalised
 from omkl.features import column_names, frequencies
 from omkl.kernels import Gaussian, dictionary
 from omkl.online import Online
-from omkl.settings import Settings
+from omkl_lab.files import read_lines
+from omkl_lab.reproduce import parameter_sweeps
+from omkl_lab.reproduce.job import Options, finish
+from omkl_lab.reproduce.theory import bounds, complexity, hindsight, job
+from omkl_lab.reproduce.theory import report as theory_report
+from omkl_lab.reproduce.theory.regret import RegretTracker, neighbour_weights, node_distribution, track
+from omkl_lab.streams import Stream, mixture
 
 LAM = 1e-3
 STREAM = mixture(120, seed=3)
@@ -71,75 +73,75 @@ def test_many_random_features_come_close_to_the_kernel_itself():
 # Expectation by enumeration
 
 
-def followed(learner: str, stream: Stream = STREAM, seed: int = 1, **changes: Any) -> Follower:
+def tracked(learner: str, stream: Stream = STREAM, seed: int = 1, **changes: Any) -> RegretTracker:
     rows, d = stream.X.shape
-    problem = Settings.paper(rows, **changes).problem(learner, d, seed=seed)
-    follower = Follower(learner, problem, rows, seed)
-    follow([follower], problem.V, stream.X, stream.y)
-    return follower
+    problem = algorithms.problem(learner, Settings.paper(rows, **changes), d, seed=seed)
+    tracker = RegretTracker(learner, problem, rows, seed)
+    track([tracker], problem.V, stream.X, stream.y)
+    return tracker
 
 
 @pytest.mark.parametrize("learner", ["sfg-mkl", "sfg-mkl-r"])
-def test_enumerating_nodes_is_asking_the_learner_about_every_node(learner: str):
-    """The learner's own prediction, had each node been drawn, weighted by that node's chance."""
+def test_the_enumeration_agrees_with_the_learner_s_predictions_for_every_node(learner: str):
+    """The learner's own prediction, had each node been drawn, weighted by that node's probability."""
     rows, d = STREAM.X.shape
-    rounds: Any = {"sfg-mkl": sfg_mkl, "sfg-mkl-r": sfg_mkl_r}[learner]
-    problem = Settings.paper(rows).problem(learner, d, seed=1)
+    algorithm: Any = {"sfg-mkl": sfg_mkl, "sfg-mkl-r": sfg_mkl_r}[learner]
+    problem = algorithms.problem(learner, Settings.paper(rows), d, seed=1)
     online = Online(learner, problem, 1)
     expected = 0.0
     for x, y in zip(STREAM.X, STREAM.y, strict=True):
         state = online.state
-        p, A = node_law(learner, problem, state)
+        p, A = node_distribution(learner, problem, state)
         assert p.sum() == pytest.approx(1)
         norms = np.sum(state.theta**2, axis=(1, 2))
         for node in range(len(p)):
-            f = rounds.predict(problem, state._replace(node=node), x)
-            heard = np.flatnonzero(A[node])
-            expected += p[node] * ((f - y) ** 2 + LAM * normalised(state.log_w[heard]) @ norms[heard])
+            f = algorithm.predict(problem, state._replace(node=node), x)
+            neighbours = np.flatnonzero(A[node])
+            expected += p[node] * ((f - y) ** 2 + LAM * normalised(state.log_w[neighbours]) @ norms[neighbours])
         online.learn(x, y)
-    assert followed(learner).loss == pytest.approx(expected, rel=1e-9)
+    assert tracked(learner).loss == pytest.approx(expected, rel=1e-9)
 
 
 def test_raker_draws_nothing_so_its_expectation_is_its_loss():
     online = Online.make("raker", Settings.paper(120, ridge=0.0), 3, 1)
     errors = (online.run(STREAM.X, STREAM.y) - STREAM.y) ** 2
-    assert followed("raker", ridge=0.0).loss == pytest.approx(errors.sum(), rel=1e-9)
+    assert tracked("raker", ridge=0.0).loss == pytest.approx(errors.sum(), rel=1e-9)
 
 
-def test_omkl_gf_hearing_all_is_sampled_without_error():
-    """With one kernel every subset is the same, so that sampling is exact."""
+def test_sampling_is_exact_for_omkl_gf_with_one_kernel():
+    """With one kernel all subsets are the same."""
     online = Online.make("omkl-gf", Settings.paper(120, ridge=0.0, kernels=[Gaussian(0.5)]), 3, 1)
     errors = (online.run(STREAM.X, STREAM.y) - STREAM.y) ** 2
-    assert followed("omkl-gf", ridge=0.0, kernels=[Gaussian(0.5)]).loss == pytest.approx(errors.sum(), rel=1e-9)
+    assert tracked("omkl-gf", ridge=0.0, kernels=[Gaussian(0.5)]).loss == pytest.approx(errors.sum(), rel=1e-9)
 
 
-def test_following_does_not_change_the_learner():
-    follower = followed("sfg-mkl-r")
+def test_tracking_does_not_change_the_learner():
+    tracker = tracked("sfg-mkl-r")
     online = Online.make("sfg-mkl-r", Settings.paper(120), 3, 1)
     online.run(STREAM.X, STREAM.y)
-    np.testing.assert_array_equal(follower.online.state.theta, online.state.theta)
+    np.testing.assert_array_equal(tracker.online.state.theta, online.state.theta)
 
 
-def test_a_complete_graph_is_heard_with_certainty():
-    follower = followed("sfg-mkl", out_degree=41)
-    assert follower.least_q == pytest.approx(1)
-    np.testing.assert_allclose(follower.inverse_q, 120, rtol=1e-12)
-    np.testing.assert_allclose(follower.inverse_q_bar, 120, rtol=1e-12)
-    assert follower.loss == pytest.approx(followed("raker").loss, rel=1e-9)
+def test_with_a_complete_graph_all_kernels_are_evaluated_with_probability_1():
+    tracker = tracked("sfg-mkl", out_degree=41)
+    assert tracker.least_q == pytest.approx(1)
+    np.testing.assert_allclose(tracker.inverse_q, 120, rtol=1e-12)
+    np.testing.assert_allclose(tracker.inverse_q_bar, 120, rtol=1e-12)
+    assert tracker.loss == pytest.approx(tracked("raker").loss, rel=1e-9)
 
 
-def test_violations_of_as2_are_counted_and_divergence_ends_the_following():
-    calm, wild = followed("raker"), followed("raker", learning_rate=50.0)
-    assert (calm.diverged, calm.seen) == (False, 120 * 41)
-    assert calm.losses_beyond < 10  # the first targets, before anything is known
-    assert wild.diverged
-    assert wild.losses_beyond > 0
+def test_violations_of_as2_are_counted_and_divergence_ends_the_run():
+    stable, diverging = tracked("raker"), tracked("raker", learning_rate=50.0)
+    assert (stable.diverged, stable.pairs) == (False, 120 * 41)
+    assert stable.losses_out_of_range < 10  # the first targets, before anything is known
+    assert diverging.diverged
+    assert diverging.losses_out_of_range > 0
 
 
-def test_shares_stand_where_the_graph_hears():
+def test_weights_are_positive_on_the_out_neighbours_only():
     A = np.random.default_rng(0).random((6, 9)) < 0.4
     A[:, 0] = True
-    W = shares(A, np.linspace(-2000, 0, 9))  # weights that underflow when taken together
+    W = neighbour_weights(A, np.linspace(-2000, 0, 9))  # weights that underflow when taken together
     np.testing.assert_allclose(W.sum(axis=1), 1, rtol=1e-14)
     assert (W[~A] == 0).all()
 
@@ -195,7 +197,7 @@ def test_no_exponent_is_made_of_two_points_or_of_negative_regret():
     assert bounds.growth(T, np.array([1.0, -1.0, np.nan, 2.0])) is None
 
 
-# The whole
+# The command
 
 
 def options(out: Path, **changes: Any) -> Options:
@@ -229,8 +231,8 @@ def test_theory_writes_what_the_report_shows(tmp_path: Path, monkeypatch: pytest
         if p["bound"] is not None:
             assert p["bound"] > p["bound_without_features"] > p["regret"]
     assert found["complexity"][0]["fitted"] > 0.3
-    told = pictures.tables_of(found)
-    assert all(len(row) == len(table["head"]) for table in told["tables"] for row in table["rows"])
+    shown = theory_report.tables_of(found)
+    assert all(len(row) == len(table["head"]) for table in shown["tables"] for row in table["rows"])
     job.run([STREAM], options(tmp_path), console, console)  # from the journal
     assert json.loads((tmp_path / "theory.json").read_text())["streams"] == found["streams"]
     finish(tmp_path, console)
@@ -245,17 +247,17 @@ def test_horizons_grow_to_the_whole_stream():
         assert at == sorted(set(at))
 
 
-# Beyond the paper
+# Parameter sweeps
 
 
-def test_beyond_varies_one_factor_at_a_time_and_classifies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    few = [s for s in beyond.sweep() if s.value in ("2", "25", "11", "0.25 T", "mixed")]
-    monkeypatch.setattr(beyond, "sweep", lambda: few)
+def test_sweeps_vary_one_factor_at_a_time_and_classify(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    few = [s for s in parameter_sweeps.sweep() if s.value in ("2", "25", "11", "0.25 T", "mixed")]
+    monkeypatch.setattr(parameter_sweeps, "sweep", lambda: few)
     rng = np.random.default_rng(0)
     X = rng.uniform(-0.5, 0.5, (300, 2))
     labelled = Stream("signs", X, np.where(X[:, 0] > 0, 1.0, -1.0))
     console = Console(file=io.StringIO(), width=100)
-    beyond.run([STREAM], [labelled], options(tmp_path), console, console)
+    parameter_sweeps.run([STREAM], [labelled], options(tmp_path), console, console)
     lines = read_lines(tmp_path / "sweeps.jsonl")
     assert {line["factor"] for line in lines} == {"M", "D", "N", "horizon", "dictionary", "classification"}
     labels = [line for line in lines if line["dataset"] == "signs"]
@@ -263,15 +265,15 @@ def test_beyond_varies_one_factor_at_a_time_and_classifies(tmp_path: Path, monke
     assert all(line["mse"] is None and 0 < line["error_rate"] < 0.4 and line["log_loss"] > 0 for line in labels)
     assert all(line["error_rate"] is None and line["mse"] > 0 for line in lines if line["dataset"] == "mixture")
     before = (tmp_path / "sweeps.jsonl").read_text()
-    beyond.run([STREAM], [labelled], options(tmp_path), console, console)
+    parameter_sweeps.run([STREAM], [labelled], options(tmp_path), console, console)
     assert (tmp_path / "sweeps.jsonl").read_text() == before
-    assert all(len(r) == len(t["head"]) for t in beyond.tables_of(lines)["tables"] for r in t["rows"])
-    assert beyond.charts_of(lines)
+    assert all(len(r) == len(t["head"]) for t in parameter_sweeps.tables_of(lines)["tables"] for r in t["rows"])
+    assert parameter_sweeps.charts_of(lines)
 
 
 def test_every_factor_of_the_sweep_contains_the_paper_s_own_value():
     values: dict[str, set[str]] = {}
-    for setting in beyond.sweep():
+    for setting in parameter_sweeps.sweep():
         values.setdefault(setting.factor, set()).add(setting.value)
     for factor, own in {"M": "5", "D": "50", "N": "41", "horizon": "1 T", "dictionary": "paper"}.items():
         assert own in values[factor]

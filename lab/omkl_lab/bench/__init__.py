@@ -1,1 +1,1 @@
-"""How fast it is: the machine's floor, every algorithm, the NumPy rounds and the peers, in one run on one machine."""
+"""Benchmarks: lower bounds of the machine, every algorithm, its NumPy implementation and other libraries."""

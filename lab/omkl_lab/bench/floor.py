@@ -1,7 +1,7 @@
-"""The floor: the least time that the counted work of a round takes at the peaks that this run has measured.
+"""The floor: a lower bound on the time of one round, from operation counts and peak rates measured in the same run.
 
-Counted is what the equations ask for, on D features without padding, and nothing else: no weights, no node, no
-bookkeeping. Arithmetic and memory may overlap, so that the floor is the larger of the two, not their sum.
+Only the operations in the equations are counted, on D features without padding: no kernel weights, no drawing of the
+node, no bookkeeping. Arithmetic and memory access may overlap, so the floor is the larger of the two, not their sum.
 """
 
 import time
@@ -10,13 +10,13 @@ from typing import NamedTuple
 from omkl.engine import instruction_set
 from omkl_lab._peaks import peak
 
-Peaks = dict[str, float]  # nanoseconds, at best
+Peaks = dict[str, float]  # operation -> least measured nanoseconds
 TIMES = {
-    "sincos": 40,  # a sine and its cosine: the engine's polynomial on numbers in the first cache
+    "sincos": 40,  # a sine and its cosine: the engine's polynomial on numbers in the L1 cache
     "multiply_adds": 2000,  # one multiply-add of doubles, in registers
-    "bytes_read": 8,  # one byte from the second cache
-    "least_squares": 10,  # one of GraphMKL's least-squares steps on 100 features: no peak, held against its floor
-}  # how often at a time, for some tens of microseconds
+    "bytes_read": 8,  # one byte from the L2 cache
+    "least_squares": 10,  # one of GraphMKL's least-squares steps on 100 features, compared with its floor
+}  # repetitions per timing, some tens of microseconds
 
 
 class Floor(NamedTuple):
@@ -31,7 +31,7 @@ class Floor(NamedTuple):
 
 
 def measured(seconds: float) -> Peaks:
-    """The best of what fits into `seconds` for each peak."""
+    """The shortest time of each operation among the repetitions that fit into `seconds`."""
     isa = instruction_set()
     best: Peaks = {}
     for what, times in TIMES.items():
@@ -45,9 +45,9 @@ def measured(seconds: float) -> Peaks:
 
 
 def of_round(peaks: Peaks, kernels: float, D: int, d: int) -> Floor:
-    """One round in which `kernels` are heard: D phases of d products, D sines and cosines, theta z, theta's step.
+    """One round that evaluates `kernels` kernels: D phases of d products, D sines and cosines, theta z, theta's step.
 
-    Read are the frequencies and theta; theta's step is written where it was read.
+    The frequencies and theta are read; theta is updated in place.
 
     >>> of_round({"sincos": 0.8, "multiply_adds": 0.03, "bytes_read": 0.01}, kernels=5, D=50, d=15)
     Floor(arithmetic=342.5, memory=340.0)
@@ -58,6 +58,6 @@ def of_round(peaks: Peaks, kernels: float, D: int, d: int) -> Floor:
 
 
 def of_least_squares(peaks: Peaks, features: int) -> float:
-    """One least-squares step: R z, R' phi and R's step on half a square of R, which is read once and written once."""
+    """One least-squares step: R z, R' phi and the update of the triangular R, which is read and written once."""
     half = features * (features + 1) / 2
     return max(4 * half * peaks["multiply_adds"], 2 * half * 8 * peaks["bytes_read"])

@@ -1,4 +1,4 @@
-"""`omkl bench`: everything in one run, as one dictionary."""
+"""The measurements of `omkl-lab bench`, as one dictionary."""
 
 import time
 from collections.abc import Callable
@@ -6,30 +6,30 @@ from typing import Any, TypedDict, cast, get_args
 
 from threadpoolctl import threadpool_limits
 
+from omkl.algorithms.settings import Settings
 from omkl.engine import cores
 from omkl.features import Draw
 from omkl.online import Online
-from omkl.settings import LearnerName, Settings
 from omkl_lab import machine
 from omkl_lab.bench import floor, peers, timing
 from omkl_lab.bench.floor import Peaks
-from omkl_lab.bench.timing import BASE, QUICK, Copies, Effort, Growth, LongRun, Replicates, Timing
-from omkl_lab.data.sets import at_hand, load
+from omkl_lab.bench.timing import BASE, QUICK, Effort, Growth, LearnerFactory, LongRun, Replicates, Timing
+from omkl_lab.data.sets import is_available, load
 from omkl_lab.files import brief
 from omkl_lab.parallel import Record
 
-COMMAND = "OMKL_DATA=~/data omkl bench --json results/bench.json --docs docs/benchmark.md"
-HELD: tuple[LearnerName, ...] = ("sfg-mkl", "sfg-mkl-r", "raker")  # the learners that the floor is held against
+COMMAND = "OMKL_DATA=~/data omkl-lab bench --json results/bench.json --docs docs/benchmark.md"
+COMPARED: tuple[str, ...] = ("sfg-mkl", "sfg-mkl-r", "raker")  # learners compared with the floor
 Tick = Callable[[int], object]
 
 
-class Demand(TypedDict):
-    """Something that must be so."""
+class Requirement(TypedDict):
+    """A performance requirement and whether it is met."""
 
     what: str
-    asked: str
+    required: str
     measured: str
-    holds: bool | None  # None: not to be told here
+    holds: bool | None  # None: cannot be decided on this machine
 
 
 class Results(TypedDict):
@@ -40,7 +40,7 @@ class Results(TypedDict):
     peaks: Peaks
     floors: list[Record]
     least_squares: Record
-    shared: list[Record]  # both draws of the random features
+    shared: list[Record]  # independent and shared random features
     timings: list[Timing]
     growth: list[Growth]
     long_run: LongRun
@@ -49,36 +49,36 @@ class Results(TypedDict):
     river: list[Record]
     peers: list[Record]
     left_out: list[str]
-    demands: list[Demand]
+    requirements: list[Requirement]
 
 
 def ticks(quick: bool) -> int:
-    """How often `run` will tick."""
-    return len(timing.cells()) + len(peers.runs(quick)) + 12
+    """The total that `run` passes to `tick`."""
+    return len(timing.cases()) + len(peers.runs(quick)) + 12
 
 
 def run(quick: bool = False, tick: Tick = lambda count: None) -> Results:
     begin = time.perf_counter()
     effort = QUICK if quick else Effort()
     with threadpool_limits(1):
-        peaks, floors = held_against_the_floor(effort, tick)
+        peaks, floors = measure_floor(effort, tick)
         timings = []
-        for cell in timing.cells():
-            timings.append(timing.timing(*cell, effort, cores()))
+        for case in timing.cases():
+            timings.append(timing.timing(*case, effort, cores()))
             tick(1)
-        shared = [both_draws(learner, d, effort) for learner in HELD for d in (5, 15, 50)]
+        shared = [compare_draws(learner, d, effort) for learner in COMPARED for d in (5, 15, 50)]
         tick(1)
         growth = [*timing.growth_of_time(timings), *timing.growth_of_memory()]
         long_run = timing.long_run(effort.long_run)
         tick(1)
         twice = timing.replicates(effort)
         tick(1)
-        naval = omkr_on_naval() if not quick and at_hand("naval") else None
+        naval = omkr_on_naval() if not quick and is_available("naval") else None
         tick(1)
-        river = [beside_river(timings, d, effort, tick) for d in (5, 15)]
-        beside = []
-        for course, learner in peers.runs(quick):
-            beside.append(peers.beside(course, learner, effort.rows if quick else peers.ROWS))
+        river = [compare_with_river(timings, d, effort, tick) for d in (5, 15)]
+        peer_records = []
+        for name, learner in peers.runs(quick):
+            peer_records.append(peers.evaluate_peer(name, learner, effort.rows if quick else peers.ROWS))
             tick(1)
     results: Results = {
         "command": COMMAND, "quick": quick, "machine": machine.described(), "seconds": 0.0,
@@ -86,53 +86,55 @@ def run(quick: bool = False, tick: Tick = lambda count: None) -> Results:
         "least_squares": {"floor": floor.of_least_squares(peaks, 100), "measured": peaks["least_squares"]},
         "shared": shared, "timings": timings, "growth": growth, "long_run": long_run, "replicates": twice,
         "omkr_on_naval": naval,
-        "river": river, "peers": beside, "left_out": peers.left_out(), "demands": [],
+        "river": river, "peers": peer_records, "left_out": peers.unavailable(), "requirements": [],
     }  # fmt: skip
-    results["demands"] = demands(results)
+    results["requirements"] = requirements(results)
     results["seconds"] = time.perf_counter() - begin
     return cast(Results, rounded(results))
 
 
-def held_against_the_floor(effort: Effort, tick: Tick) -> tuple[Peaks, list[Record]]:
-    """Peaks and rounds by turns, so that both see the same machine; the best of each counts."""
+def measure_floor(effort: Effort, tick: Tick) -> tuple[Peaks, list[Record]]:
+    """Peak rates and rounds, measured alternately so that both see the same machine load; the best of each counts."""
     turns = 6
     peaks: Peaks = {}
-    best: dict[tuple[LearnerName, int], tuple[float, float]] = {}
+    best: dict[tuple[str, int], tuple[float, float]] = {}
     for _ in range(turns):
         new = floor.measured(effort.seconds / 4)
         peaks = {name: min(peaks.get(name, now), now) for name, now in new.items()}
-        for learner in HELD:
+        for learner in COMPARED:
             for d in (5, 15):
                 shape = BASE._replace(d=d)
-                copies = Copies(learner, shape)
+                make_learner = LearnerFactory(learner, shape)
                 X, y = timing.stream(effort.rows, d)
-                took = timing.quickest(copies, timing.whole, X, y, effort.seconds / 2)
-                online = copies()
+                elapsed = timing.best_time(make_learner, timing.run_chunk, X, y, effort.seconds / 2)
+                online = make_learner()
                 online.run(X, y)
-                heard = online.evaluations / len(y)
-                before = best.get((learner, d), (float("inf"), heard))
-                best[learner, d] = min(before[0], 1e3 * took), heard
+                evaluated = online.evaluations / len(y)
+                before = best.get((learner, d), (float("inf"), evaluated))
+                best[learner, d] = min(before[0], 1e3 * elapsed), evaluated
         tick(1)
     lines: list[Record] = []
-    for (learner, d), (took, heard) in best.items():
-        at_least = floor.of_round(peaks, heard, BASE.D, d)
-        lines.append({"algorithm": timing.TITLES[learner], "d": d, "heard": heard, **at_least._asdict(),
-                      "measured": took, "share": at_least.least / took})  # fmt: skip
+    for (learner, d), (elapsed, evaluated) in best.items():
+        at_least = floor.of_round(peaks, evaluated, BASE.D, d)
+        lines.append({"algorithm": timing.TITLES[learner], "d": d, "evaluated": evaluated, **at_least._asdict(),
+                      "measured": elapsed, "share": at_least.least / elapsed})  # fmt: skip
     return peaks, lines
 
 
-def both_draws(learner: LearnerName, d: int, effort: Effort) -> Record:
-    """Microseconds per sample with random features of its own for each kernel, and with one draw for all."""
+def compare_draws(learner: str, d: int, effort: Effort) -> Record:
+    """Microseconds per sample with independent random features for each kernel, and with one draw shared by all."""
     X, y = timing.stream(effort.rows, d)
-    took = {
-        draw: timing.quickest(Copies(learner, BASE._replace(d=d), draw=draw), timing.whole, X, y, effort.seconds)
+    elapsed = {
+        draw: timing.best_time(
+            LearnerFactory(learner, BASE._replace(d=d), draw=draw), timing.run_chunk, X, y, effort.seconds
+        )
         for draw in get_args(Draw)
     }
-    return {"algorithm": timing.TITLES[learner], "d": d, **took}
+    return {"algorithm": timing.TITLES[learner], "d": d, **elapsed}
 
 
 def omkr_on_naval() -> float:
-    """Processor seconds of OMKR, which keeps every row, with 41 kernels on the paper's largest set."""
+    """Processor seconds of OMKR, which stores every row, with 41 kernels on the paper's largest data set."""
     naval = load("naval")
     online = Online.make("omkr", Settings.paper(len(naval.y)), naval.X.shape[1])
     begin = time.thread_time()
@@ -140,26 +142,26 @@ def omkr_on_naval() -> float:
     return time.thread_time() - begin
 
 
-def beside_river(timings: list[Timing], d: int, effort: Effort, tick: Tick) -> Record:
-    """SFG-MKL and river's RBFSampler pipeline on one stream, both predicting and learning; both have 100 features."""
+def compare_with_river(timings: list[Timing], d: int, effort: Effort, tick: Tick) -> Record:
+    """SFG-MKL and river's RBFSampler pipeline on one stream, predicting and learning, 100 random features each."""
     X, y = timing.stream(effort.rows, d)
     few = slice(min(300, effort.rows))
-    theirs = peers.against(X[few], y[few])
+    theirs = peers.river_rbf_time(X[few], y[few])
     ours = next(t["chunk"] for t in timings
                 if t["algorithm"] == "SFG-MKL" and t["d"] == d and t["factor"] in ("", "d"))  # fmt: skip
     tick(1)
     return {"d": d, "omkl": ours, "river": theirs, "ratio": None if theirs is None else theirs / ours}
 
 
-# What it must show
+# Requirements
 
 
-def demands(results: Results) -> list[Demand]:
-    """What was asked of the engine, and whether it holds here."""
-    out: list[Demand] = []
+def requirements(results: Results) -> list[Requirement]:
+    """The performance requirements of the engine, and whether this run meets them."""
+    out: list[Requirement] = []
 
-    def add(what: str, asked: str, told: str, holds: bool | None) -> None:
-        out.append({"what": what, "asked": asked, "measured": told, "holds": holds})
+    def add(what: str, required: str, measured: str, holds: bool | None) -> None:
+        out.append({"what": what, "required": required, "measured": measured, "holds": holds})
 
     at = {(line["algorithm"], line["d"]): line for line in results["floors"]}
     for algorithm, least in (("SFG-MKL", 0.45), ("Raker", 0.5)):
@@ -174,22 +176,22 @@ def demands(results: Results) -> list[Demand]:
             more = t["row"] - t["chunk"]
             add(f"SFG-MKL row by row, d = {t['d']}", "at most 1.5 us more", f"{more:.2f} us more", more <= 1.5)
     for line in results["river"]:
-        told = "river is missing" if line["ratio"] is None else f"{line['ratio']:.0f} times"
-        add(f"SFG-MKL faster than river's RBF pipeline, d = {line['d']}", "400 times", told,
+        shown = "river is missing" if line["ratio"] is None else f"{line['ratio']:.0f} times"
+        add(f"SFG-MKL faster than river's RBF pipeline, d = {line['d']}", "400 times", shown,
             None if line["ratio"] is None else line["ratio"] >= 400)  # fmt: skip
     ratio = results["least_squares"]["measured"] / results["least_squares"]["floor"]
     add("GraphMKL's least-squares step", "at most 2.5 floors", f"{ratio:.2f} floors", ratio <= 2.5)
     seconds = results["omkr_on_naval"]
-    add("OMKR on naval, 41 kernels", "at most 5 s", "naval is not at hand" if seconds is None else f"{seconds:.1f} s",
+    add("OMKR on naval, 41 kernels", "at most 5 s", "naval not found" if seconds is None else f"{seconds:.1f} s",
         None if seconds is None else seconds <= 5)  # fmt: skip
     twice = results["replicates"]
     if twice is None:
-        add("Replicates on two cores", "1.8 times", "there is one core", None)
+        add("Replicates on two cores", "1.8 times", "only one core", None)
     else:
-        told = f"{twice['gain']:.2f} times" + (
-            "" if twice["free"] else f", but others left us {twice['got']:.2f} cores"
+        shown = f"{twice['gain']:.2f} times" + (
+            "" if twice["free"] else f", but only {twice['got']:.2f} cores were free"
         )
-        add(f"{twice['replicates']} replicates on two cores", "at least 1.8 times", told,
+        add(f"{twice['replicates']} replicates on two cores", "at least 1.8 times", shown,
             twice["gain"] >= 1.8 or (None if not twice["free"] else False))  # fmt: skip
     long_run = results["long_run"]
     change = long_run["microseconds"][-1] / long_run["microseconds"][0] - 1
@@ -201,7 +203,7 @@ def demands(results: Results) -> list[Demand]:
 
 
 def rounded(value: Any) -> Any:
-    """Five digits of every number: more would be noise."""
+    """All numbers rounded to five significant digits."""
     if isinstance(value, float):
         return brief(value)
     if isinstance(value, dict):

@@ -1,44 +1,44 @@
-"""What a user would pick instead, each predicting and then learning on the same streams."""
+"""Other libraries' learners, timed on the same streams: each row is predicted, then learned."""
 
 import warnings
 
 from omkl.arrays import Matrix, Vector
-from omkl_lab.data.sets import at_hand
+from omkl_lab.data.sets import is_available
 from omkl_lab.parallel import Record
-from omkl_lab.peers.courses import task_of
-from omkl_lab.peers.job import cell
+from omkl_lab.peers.job import evaluate_by_name
 from omkl_lab.peers.learners import LEARNERS
+from omkl_lab.peers.streams import task_of
 
-COURSES = ("airfoil", "naval", "bias", "switch")
-ROWS = 1500  # of every course, for everybody
-AGAINST = "river RBF + linear, step 5e-4"  # among the peers the most like us: random features, one kernel
-FEW = ("omkl SFG-MKL", "running mean", "river linear")  # for a quick look
+STREAMS = ("airfoil", "naval", "bias", "switch")
+ROWS = 1500  # of every stream, for all learners
+REFERENCE = "river RBF + linear, step 5e-4"  # the peer most similar to SFG-MKL: random features of one kernel
+QUICK_LEARNERS = ("omkl SFG-MKL", "running mean", "river linear")  # with --quick
 
 
 def runs(quick: bool) -> list[tuple[str, str]]:
-    """(course, learner): the courses that are at hand and the learners that run on them."""
+    """(stream, learner) for the available streams and the learners that run on them."""
     return [
-        (course, learner.name)
-        for course in (COURSES if not quick else ("switch",))
-        if task_of(course) == "drift" or at_hand(course)
+        (stream, learner.name)
+        for stream in (STREAMS if not quick else ("switch",))
+        if task_of(stream) == "drift" or is_available(stream)
         for learner in LEARNERS.values()
-        if task_of(course) in learner.tasks and (not quick or learner.name in FEW)
+        if task_of(stream) in learner.tasks and (not quick or learner.name in QUICK_LEARNERS)
     ]
 
 
-def left_out() -> list[str]:
-    """Courses whose data are not at hand."""
-    return [course for course in COURSES if not (task_of(course) == "drift" or at_hand(course))]
+def unavailable() -> list[str]:
+    """Streams whose data set is not found."""
+    return [stream for stream in STREAMS if not (task_of(stream) == "drift" or is_available(stream))]
 
 
-def beside(course: str, learner: str, rows: int) -> Record:
-    """One line: error and microseconds, or why there are none. Ours is the median of three seeds."""
-    return cell(course, learner, rows, 3 if LEARNERS[learner].seeded else 1)[0]
+def evaluate_peer(stream: str, learner: str, rows: int) -> Record:
+    """Error and microseconds per row, or why there are none; for seeded learners the median of three seeds."""
+    return evaluate_by_name(stream, learner, rows, 3 if LEARNERS[learner].seeded else 1)[0]
 
 
-def against(X: Matrix, y: Vector) -> float | None:
-    """Microseconds per sample of river's RBFSampler pipeline, at best of three; None where river is missing."""
-    learner = LEARNERS[AGAINST]
+def river_rbf_time(X: Matrix, y: Vector) -> float | None:
+    """Microseconds per sample of river's RBFSampler pipeline, best of three; None if river is not installed."""
+    learner = LEARNERS[REFERENCE]
     if learner.absent:
         return None
     with warnings.catch_warnings():

@@ -1,4 +1,4 @@
-"""Microseconds per sample: every algorithm, one factor at a time; how it grows, and whether it stays."""
+"""Time per sample of every algorithm: varying one factor at a time, scaling exponents, long runs, two cores."""
 
 import math
 import os
@@ -10,23 +10,24 @@ from typing import Any, NamedTuple, TypedDict
 
 import numpy as np
 
+from omkl.algorithms.graph_mkl.settings import GraphSettings
+from omkl.algorithms.settings import Settings
 from omkl.arrays import Matrix, Vector
 from omkl.features import Draw
 from omkl.kernels import Gaussian
 from omkl.online import Backend, Online
-from omkl.settings import GraphSettings, LearnerName, Settings
-from omkl_lab.entrants import NAMES
+from omkl_lab.configurations import NAMES
 from omkl_lab.machine import resident
 
-HORIZON = 11_934  # the paper's longest stream sets the step, so that nobody diverges on noise
-BRIEF, FEWEST = 1e-3, 100  # seconds of a replay, and rows
-GRAPH: LearnerName = "graph-mkl"
-TITLES: dict[LearnerName, str] = {**NAMES, GRAPH: "GraphMKL"}
-GRAPH_KERNELS = len(GraphSettings().all_kernels)  # it takes no N and no M from the paper
+HORIZON = 11_934  # rows of the paper's longest stream; gives a step size at which no learner diverges on noise
+REPLAY_SECONDS, MIN_REPLAY_ROWS = 1e-3, 100  # duration and least rows of one repetition
+GRAPH: str = "graph-mkl"
+TITLES: dict[str, str] = {**NAMES, GRAPH: "GraphMKL"}
+GRAPH_KERNELS = len(GraphSettings().all_kernels)  # GraphMKL has its own kernels and no M
 
 
 class Shape(NamedTuple):
-    """Kernels, random features, kernels heard, inputs."""
+    """Sizes: N kernels, D random features each, M kernels evaluated per round, d inputs."""
 
     N: int = 41
     D: int = 50
@@ -36,16 +37,19 @@ class Shape(NamedTuple):
 
 BASE = Shape()
 FACTORS: dict[str, tuple[int, ...]] = {"d": (5, 8, 11, 50), "N": (10, 76, 200), "D": (100, 500), "M": (1, 10)}
-GRAPH_MOST = 100  # features of GraphMKL's kernels: its memory grows with their square
-GROWS: dict[LearnerName, tuple[str, ...]] = {"omkr": ("d", "N"), GRAPH: ("d", "D")}  # factors that mean something
+GRAPH_MAX_FEATURES = 100  # random features per kernel: GraphMKL's memory grows with their square
+VARIED_FACTORS: dict[str, tuple[str, ...]] = {
+    "omkr": ("d", "N"),
+    GRAPH: ("d", "D"),
+}  # factors that apply; all where not listed
 
 
 class Effort(NamedTuple):
-    """How long to look; `rows` are those of a replay."""
+    """How much to measure; `rows` is the length of one repetition."""
 
     seconds: float = 0.3
     rows: int = 1000
-    omkr_rows: int = 400  # its cost grows with them
+    omkr_rows: int = 400  # OMKR's cost per row grows with them
     numpy_rows: int = 150
     long_run: int = 10_000_000
     replicates: int = 50
@@ -64,11 +68,11 @@ class Timing(TypedDict):
     D: int
     M: int
     d: int
-    heard: float  # kernels or experts, on average
+    evaluated: float  # kernels or experts, on average
     chunk: float  # engine, all rows in one call
     row: float  # engine, one call of Online.learn for each
-    numpy: float  # the NumPy rounds
-    cores: float  # engine, as many learners at a time as there are cores
+    numpy: float  # the reference implementation in NumPy
+    cores: float  # engine, as many learners in parallel as there are cores
 
 
 def shapes() -> list[tuple[str, Shape]]:
@@ -77,18 +81,18 @@ def shapes() -> list[tuple[str, Shape]]:
     return [("", BASE), *varied]
 
 
-def cells() -> list[tuple[LearnerName, str, Shape]]:
-    """What is timed."""
+def cases() -> list[tuple[str, str, Shape]]:
+    """(learner, factor, shape) of every timing."""
     return [
         (learner, factor, shape)
         for factor, shape in shapes()
         for learner in TITLES
-        if not factor or factor in GROWS.get(learner, tuple(FACTORS))
-        if not (learner == GRAPH and shape.D > GRAPH_MOST)
+        if not factor or factor in VARIED_FACTORS.get(learner, tuple(FACTORS))
+        if not (learner == GRAPH and shape.D > GRAPH_MAX_FEATURES)
     ]
 
 
-def settings_of(learner: LearnerName, shape: Shape, draw: Draw = "independent") -> Settings | GraphSettings:
+def settings_of(learner: str, shape: Shape, draw: Draw = "independent") -> Settings | GraphSettings:
     if learner == GRAPH:
         return GraphSettings(n_features=shape.D)
     kernels = [Gaussian(math.sqrt(square)) for square in np.geomspace(1e-2, 1e2, shape.N)]  # for 41 the paper's
@@ -101,93 +105,85 @@ def stream(rows: int, d: int) -> tuple[Matrix, Vector]:
     return X, 0.5 + np.tanh(X.sum(axis=1)) / 2
 
 
-class Copies:
-    """New learners on one compiled problem, so that making them costs little."""
+class LearnerFactory:
+    """Makes identical learners that share one compiled problem, so that making them is cheap."""
 
-    def __init__(
-        self, learner: LearnerName, shape: Shape, backend: Backend = "engine", draw: Draw = "independent"
-    ) -> None:
-        first = Online.make(learner, settings_of(learner, shape, draw), shape.d, backend=backend)
-        self._given: dict[str, Any] = {
-            "backend": backend,
-            "checkpoint": first.checkpoint(),
-            "compiled": first._compiled,
-        }
-        self._learner, self._problem = learner, first.problem
-        self.alike = learner not in ("omkr", GRAPH)  # whether all rows cost the same
+    def __init__(self, learner: str, shape: Shape, backend: Backend = "engine", draw: Draw = "independent") -> None:
+        self._first = Online.make(learner, settings_of(learner, shape, draw), shape.d, backend=backend)
+        self.constant_cost = learner not in ("omkr", GRAPH)  # whether the cost is the same for all rows
 
     def __call__(self) -> Online:
-        return Online(self._learner, self._problem, **self._given)
+        return self._first.copy()
 
 
-def whole(online: Online, X: Matrix, y: Vector) -> None:
+def run_chunk(online: Online, X: Matrix, y: Vector) -> None:
     online.run(X, y)
 
 
-def one_by_one(online: Online, X: Matrix, y: Vector) -> None:
+def run_rows(online: Online, X: Matrix, y: Vector) -> None:
     learn = online.learn
     for x_t, y_t in zip(X, y.tolist(), strict=True):
         learn(x_t, y_t)
 
 
-def quickest(
-    copies: Copies, way: Callable[[Online, Matrix, Vector], None], X: Matrix, y: Vector, seconds: float
+def best_time(
+    make_learner: LearnerFactory, run: Callable[[Online, Matrix, Vector], None], X: Matrix, y: Vector, seconds: float
 ) -> float:
-    """Microseconds per sample in the best of the replays that fit into `seconds`, of three at least.
+    """Microseconds per sample in the fastest of the repetitions that fit into `seconds`, of three at least.
 
-    A replay is cut to about a millisecond, where every row costs the same: on a machine that others use, some then
-    get through without a break. Processor time would leave breaks out, but on virtual machines it may be too short.
+    If every row costs the same, a repetition is shortened to about a millisecond, so that some run without being
+    interrupted by other processes. Processor time would exclude interruptions, but is unreliable on virtual machines.
     """
-    best, end, replays = math.inf, time.perf_counter() + seconds, 0
-    while replays < 3 or time.perf_counter() < end:
-        online = copies()
+    best, end, repetitions = math.inf, time.perf_counter() + seconds, 0
+    while repetitions < 3 or time.perf_counter() < end:
+        online = make_learner()
         begin = time.perf_counter()
-        way(online, X, y)
-        took = time.perf_counter() - begin
-        if took > BRIEF and copies.alike and len(y) > FEWEST:
-            few = max(FEWEST, int(len(y) * BRIEF / took))
+        run(online, X, y)
+        elapsed = time.perf_counter() - begin
+        if elapsed > REPLAY_SECONDS and make_learner.constant_cost and len(y) > MIN_REPLAY_ROWS:
+            few = max(MIN_REPLAY_ROWS, int(len(y) * REPLAY_SECONDS / elapsed))
             X, y = X[:few], y[:few]
             continue
-        best = min(best, took / len(y))
-        replays += 1
+        best = min(best, elapsed / len(y))
+        repetitions += 1
     return 1e6 * best
 
 
-def together(copies: Copies, X: Matrix, y: Vector, cores: int, seconds: float) -> float:
-    """Microseconds per sample when every core has a learner of its own, in the best of the replays."""
-    best, end, replays = math.inf, time.perf_counter() + seconds, 0
+def on_all_cores(make_learner: LearnerFactory, X: Matrix, y: Vector, cores: int, seconds: float) -> float:
+    """Microseconds per sample when every core runs its own learner, in the fastest repetition."""
+    best, end, repetitions = math.inf, time.perf_counter() + seconds, 0
     with ThreadPoolExecutor(cores) as pool:
-        while replays < 2 or time.perf_counter() < end:
-            learners = [copies() for _ in range(cores)]
+        while repetitions < 2 or time.perf_counter() < end:
+            learners = [make_learner() for _ in range(cores)]
             begin = time.perf_counter()
             list(pool.map(lambda online: online.run(X, y), learners))
             best = min(best, time.perf_counter() - begin)
-            replays += 1
+            repetitions += 1
     return 1e6 * best / (cores * len(y))
 
 
-def timing(learner: LearnerName, factor: str, shape: Shape, effort: Effort, cores: int) -> Timing:
+def timing(learner: str, factor: str, shape: Shape, effort: Effort, cores: int) -> Timing:
     X, y = stream(effort.omkr_rows if learner == "omkr" else effort.rows, shape.d)
-    copies = Copies(learner, shape)
-    online = copies()
+    make_learner = LearnerFactory(learner, shape)
+    online = make_learner()
     online.run(X, y)
     few = slice(effort.numpy_rows)
     N, M = (GRAPH_KERNELS, 0) if learner == GRAPH else (shape.N, shape.M)
     return {
         "algorithm": TITLES[learner], "factor": factor, "N": N, "D": shape.D, "M": M, "d": shape.d,
-        "heard": online.evaluations / len(y),
-        "chunk": quickest(copies, whole, X, y, effort.seconds),
-        "row": quickest(copies, one_by_one, X, y, effort.seconds),
-        "numpy": quickest(Copies(learner, shape, "rounds"), whole, X[few], y[few], effort.seconds / 4),
-        "cores": together(copies, X, y, cores, effort.seconds),
+        "evaluated": online.evaluations / len(y),
+        "chunk": best_time(make_learner, run_chunk, X, y, effort.seconds),
+        "row": best_time(make_learner, run_rows, X, y, effort.seconds),
+        "numpy": best_time(LearnerFactory(learner, shape, "numpy"), run_chunk, X[few], y[few], effort.seconds / 4),
+        "cores": on_all_cores(make_learner, X, y, cores, effort.seconds),
     }  # fmt: skip
 
 
-# How it grows
+# Scaling
 
 
 class Growth(TypedDict):
-    """What was measured against one factor; `exponent` is the slope of the logarithms."""
+    """Measurements against one factor; `exponent` is the slope of the logarithms."""
 
     algorithm: str
     what: str  # "time" or "memory"
@@ -207,12 +203,12 @@ def exponent(at: Iterable[float], values: Iterable[float]) -> float:
 
 
 def growth_of_time(timings: list[Timing]) -> list[Growth]:
-    """Against d, N, D and M, from the timings; what does not know a factor has no line for it."""
+    """Growth against d, N, D and M, from the timings, for the factors that apply to each learner."""
     out: list[Growth] = []
     for learner, title in TITLES.items():
-        for factor in GROWS.get(learner, tuple(FACTORS)):
+        for factor in VARIED_FACTORS.get(learner, tuple(FACTORS)):
             points = sorted(
-                (float(t[factor]), t["chunk"])  # type: ignore[literal-required]  # a factor is a field
+                (float(t[factor]), t["chunk"])  # type: ignore[literal-required]  # a factor is a field name
                 for t in timings
                 if t["algorithm"] == title and t["factor"] in ("", factor)
             )
@@ -222,15 +218,15 @@ def growth_of_time(timings: list[Timing]) -> list[Growth]:
     return out
 
 
-def bytes_of(thing: Any) -> int:
+def bytes_of(value: Any) -> int:
     """Bytes of the arrays in a problem or a state."""
-    if isinstance(thing, np.ndarray):
-        return thing.nbytes
-    return sum(bytes_of(part) for part in thing) if isinstance(thing, tuple) else 0
+    if isinstance(value, np.ndarray):
+        return value.nbytes
+    return sum(bytes_of(part) for part in value) if isinstance(value, tuple) else 0
 
 
-def growth_of_memory(algorithms: Iterable[LearnerName] = ("raker", "sfg-mkl", "sfg-mkl-r")) -> list[Growth]:
-    """Bytes that a learner's problem and state hold, against N and D."""
+def growth_of_memory(algorithms: Iterable[str] = ("raker", "sfg-mkl", "sfg-mkl-r")) -> list[Growth]:
+    """Bytes of a learner's problem and state, against N and D."""
     out: list[Growth] = []
     for learner in algorithms:
         for factor in ("N", "D"):
@@ -245,11 +241,11 @@ def growth_of_memory(algorithms: Iterable[LearnerName] = ("raker", "sfg-mkl", "s
     return out
 
 
-# Whether it stays
+# Long runs
 
 
 class LongRun(TypedDict):
-    """SFG-MKL with the library's defaults on a stream without end, d = 5."""
+    """SFG-MKL with the library's defaults on a long stream, d = 5."""
 
     t: list[int]
     microseconds: list[float]  # per sample, around t
@@ -259,8 +255,8 @@ class LongRun(TypedDict):
 def long_run(rounds: int) -> LongRun:
     """Time per sample and memory at t = 10^4, 10^5, ... up to `rounds`.
 
-    Around each t the quickest of 100 chunks counts. They are chunks of the same rows, and they are timed on copies of
-    the learner in turn, many times over, so that all see the same machine.
+    At each t the fastest of 100 chunks of the same rows counts. The learners at different t are timed in turn, so that
+    all see the same machine load.
     """
     X, y = stream(1000, 5)
     online = Online.make("sfg-mkl", Settings(), 5)
@@ -288,19 +284,19 @@ class Replicates(TypedDict):
     one: float  # seconds
     two: float
     gain: float
-    got: float  # cores that the system gave to the two threads
-    free: bool  # whether that was all of two
+    got: float  # cores that the two threads actually used
+    free: bool  # whether both cores were fully available
 
 
 def replicates(effort: Effort) -> Replicates | None:
-    """None where there is one core only."""
+    """None on a machine with one core."""
     if (os.cpu_count() or 1) < 2:
         return None
     X, y = stream(effort.replicate_rows, BASE.d)
-    copies = Copies("sfg-mkl", BASE)
+    make_learner = LearnerFactory("sfg-mkl", BASE)
 
     def seconds(threads: int) -> tuple[float, float]:
-        learners = [copies() for _ in range(effort.replicates)]
+        learners = [make_learner() for _ in range(effort.replicates)]
         used = time.process_time()
         begin = time.perf_counter()
         if threads == 1:
@@ -313,8 +309,8 @@ def replicates(effort: Effort) -> Replicates | None:
                 half.start()
             for half in halves:
                 half.join()
-        took = time.perf_counter() - begin
-        return took, (time.process_time() - used) / took
+        elapsed = time.perf_counter() - begin
+        return elapsed, (time.process_time() - used) / elapsed
 
     best: Replicates | None = None
     for _ in range(3):

@@ -1,4 +1,4 @@
-"""The results as one HTML file that opens without a network: scatter, growth, tables."""
+"""The benchmark results as one self-contained HTML page with charts and tables."""
 
 from html import escape
 from typing import Any
@@ -29,10 +29,10 @@ def log(title: str, dtick: str | int = 1) -> dict[str, Any]:
 
 
 def scatters(results: Results) -> list[Chart]:
-    """Error against time, one chart for each course; down and to the left is better."""
+    """Error against time, one chart for each stream; lower left is better."""
     out = []
-    for course in dict.fromkeys(record["course"] for record in results["peers"]):
-        there = [r for r in results["peers"] if r["course"] == course and r["status"] == "ok"]
+    for stream in dict.fromkeys(record["stream"] for record in results["peers"]):
+        there = [r for r in results["peers"] if r["stream"] == stream and r["status"] == "ok"]
         data = []
         for ours, name in ((True, "omkl"), (False, "peers")):
             some = [r for r in there if r["ours"] is ours]
@@ -44,7 +44,7 @@ def scatters(results: Results) -> list[Chart]:
                            "symbol": "diamond" if ours else "circle"},
                 "hovertemplate": "%{text}<br>%{x:.3g} us, MSE %{y:.3g} x 1e-3<extra></extra>",
             })  # fmt: skip
-        about = f"Error against microseconds per row on {escape(course)}; down and to the left is better"
+        about = f"Error against microseconds per row on {escape(stream)}; lower left is better"
         out.append(chart(data, "", "", about, xaxis=log("microseconds per row, predicting and learning"),
                          yaxis=log("MSE x 1e-3", "D2"), legend={"orientation": "h", "y": 1.12}))  # fmt: skip
     return out
@@ -81,7 +81,7 @@ def long_run(results: Results) -> list[Chart]:
         chart([time], "", "", "Time against t, SFG-MKL", xaxis=log("t"), showlegend=True,
               yaxis={"title": {"text": UNITS["time"]}, "rangemode": "tozero"}),
         chart([size], "", "", "Resident memory against t, SFG-MKL", xaxis=log("t"), showlegend=True,
-              yaxis={"title": {"text": "megabytes of the process"}, "rangemode": "tozero"}),
+              yaxis={"title": {"text": "resident megabytes"}, "rangemode": "tozero"}),
     ]  # fmt: skip
 
 

@@ -1,1 +1,1 @@
-"""Data sets: what there is, where it is found, how it is fetched, how it is read."""
+"""Data sets: their names, where their files are, downloading and reading them."""

@@ -1,4 +1,4 @@
-"""Fetching a data set: one archive, checked, turned into our CSV, and there whole or not at all."""
+"""Downloads a data set from UCI, checks it and converts it to CSV; the file is written atomically."""
 
 import csv
 import http.client
@@ -27,10 +27,10 @@ Rows = list[list[str]]
 
 
 class Archive(NamedTuple):
-    """Where UCI serves a set, and how its file becomes ours. Correct an address here and nowhere else."""
+    """Where UCI serves a data set, and how its file is converted. The only place where addresses are given."""
 
     id: int
-    title: str  # as in the address, with blanks
+    title: str  # as in the address, with spaces
     member: str
     convert: Callable[[bytes], Rows]  # header and rows, the target last
 
@@ -40,10 +40,10 @@ class Archive(NamedTuple):
 
 
 class DownloadError(OSError):
-    """A set that could not be fetched."""
+    """A data set could not be downloaded."""
 
 
-# Converters: values stay as they are written
+# Converters: values are kept as written in the file
 
 
 def airfoil(data: bytes) -> Rows:
@@ -55,7 +55,7 @@ def concrete(data: bytes) -> Rows:
     try:
         import xlrd
     except ImportError:
-        raise DownloadError("reading Concrete_Data.xls needs xlrd: pip install 'omkl[plot]'") from None
+        raise DownloadError("reading Concrete_Data.xls needs xlrd: pip install xlrd") from None
     names = "cement blast_furnace_slag fly_ash water superplasticizer coarse_aggregate fine_aggregate age_days"
     try:
         sheet = xlrd.open_workbook(file_contents=data, logfile=io.StringIO()).sheet_by_index(0)
@@ -82,7 +82,7 @@ def wine_white(data: bytes) -> Rows:
 
 
 def bias(data: bytes) -> Rows:
-    """Station, date and the other forecast left out; so are the last lines, column minima and maxima."""
+    """Without station, date, the other target, and the last lines, which are column minima and maxima."""
     header, *rows = csv.reader(io.StringIO(data.decode("utf-8-sig")))
     try:
         first, last, target = (header.index(name) for name in ("Present_Tmax", "Solar radiation", "Next_Tmin"))
@@ -111,9 +111,9 @@ ARCHIVES = {
 
 
 def fetch(name: str, tick: Callable[[int, int | None], object] = lambda done, total: None) -> Path:
-    """Fetch a set into the user's cache and return its path; `tick` hears of the bytes so far and of all."""
+    """Download a data set into the user's cache and return its path; `tick` gets the bytes so far and in total."""
     if name not in ARCHIVES:
-        raise DownloadError(f"{find(name).name} cannot be fetched: {how_to_get(name)}")
+        raise DownloadError(f"{find(name).name} cannot be downloaded: {how_to_get(name)}")
     archive = ARCHIVES[name]
     text = our_csv(name, archive, member(archive, download(archive.url, tick)))
     path = cache() / f"{name}.csv"
@@ -123,14 +123,14 @@ def fetch(name: str, tick: Callable[[int, int | None], object] = lambda done, to
 
 
 def download(url: str, tick: Callable[[int, int | None], object]) -> bytes:
-    """All bytes at `url`; what may pass by itself is tried again."""
+    """All bytes at `url`; temporary errors are retried."""
     for attempt in range(1, TRIES + 1):
         try:
             return received(url, tick)
         except urllib.error.HTTPError as error:
             if error.code < 500 and error.code != 429:
-                raise DownloadError(f"{url}: the server says {error.code} {error.reason}") from None
-            problem = f"the server says {error.code} {error.reason}"
+                raise DownloadError(f"{url}: the server responded {error.code} {error.reason}") from None
+            problem = f"the server responded {error.code} {error.reason}"
         except (urllib.error.URLError, http.client.HTTPException, ConnectionError, TimeoutError) as error:
             problem = str(getattr(error, "reason", None) or error or type(error).__name__)
             reason = getattr(error, "reason", None)
@@ -143,23 +143,23 @@ def download(url: str, tick: Callable[[int, int | None], object]) -> bytes:
 
 def received(url: str, tick: Callable[[int, int | None], object]) -> bytes:
     request = urllib.request.Request(url, headers={"User-Agent": f"omkl/{__version__}"})
-    with urllib.request.urlopen(request, timeout=TIMEOUT) as answer:
-        length = answer.headers.get("Content-Length", "")
+    with urllib.request.urlopen(request, timeout=TIMEOUT) as response:
+        length = response.headers.get("Content-Length", "")
         total = int(length) if length.isdigit() else None
         data = bytearray()
         while len(data) <= LIMIT and (total or 0) <= LIMIT:
-            piece = answer.read(64 * 1024)
+            piece = response.read(64 * 1024)
             if not piece:
                 if total is not None and len(data) < total:
                     raise ConnectionError(f"the connection ended after {len(data)} of {total} bytes")
                 return bytes(data)
             data += piece
             tick(len(data), total)
-    raise DownloadError(f"{url}: larger than {LIMIT} bytes, which no set of ours is; look at it before you trust it")
+    raise DownloadError(f"{url}: larger than {LIMIT} bytes, more than any known data set; inspect it before use")
 
 
 def member(archive: Archive, data: bytes) -> bytes:
-    """The file in the archive that holds the numbers, in whatever folder it lies."""
+    """The data file in the archive, in any folder."""
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as bundle:
             inside = [
@@ -167,7 +167,9 @@ def member(archive: Archive, data: bytes) -> bytes:
                 if entry.filename.rsplit("/", 1)[-1] == archive.member and not entry.filename.startswith("__MACOSX")
             ]  # fmt: skip
             if not inside:
-                raise DownloadError(f"{archive.url}: no {archive.member} in it, but {', '.join(bundle.namelist()[:9])}")
+                raise DownloadError(
+                    f"{archive.url}: the archive has no {archive.member}, only {', '.join(bundle.namelist()[:9])}"
+                )
             with bundle.open(inside[0]) as file:
                 content = file.read(LIMIT + 1)
     except (zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError, ValueError) as error:
@@ -178,23 +180,23 @@ def member(archive: Archive, data: bytes) -> bytes:
 
 
 def our_csv(name: str, archive: Archive, data: bytes) -> str:
-    """The file as ours, after a look at its rows, columns and cells."""
+    """The data as CSV text, after checking rows, columns and cells."""
     try:
         rows = archive.convert(data)
     except ValueError as error:  # UnicodeDecodeError is one
-        raise DownloadError(f"{archive.url}: {archive.member} is not what it was ({error})") from None
+        raise DownloadError(f"{archive.url}: {archive.member} has an unexpected format ({error})") from None
     known = SETS[name]
-    wanted = (known.rows + known.gaps, known.features + 1)
+    expected = (known.rows + known.gaps, known.features + 1)
     for number, row in enumerate(rows):
-        if len(row) != wanted[1]:
-            raise DownloadError(f"{archive.url}: {len(row)} columns in row {number}, wanted {wanted[1]}")
+        if len(row) != expected[1]:
+            raise DownloadError(f"{archive.url}: {len(row)} columns in row {number}, expected {expected[1]}")
         for cell in row if number else []:
             try:
                 float(cell)
             except ValueError:
-                raise DownloadError(f"{archive.url}: {cell[:40]!r} in row {number}, wanted a number") from None
-    if len(rows) - 1 != wanted[0]:
-        raise DownloadError(f"{archive.url}: {len(rows) - 1} rows in {archive.member}, wanted {wanted[0]}")
+                raise DownloadError(f"{archive.url}: {cell[:40]!r} in row {number}, expected a number") from None
+    if len(rows) - 1 != expected[0]:
+        raise DownloadError(f"{archive.url}: {len(rows) - 1} rows in {archive.member}, expected {expected[0]}")
     out = io.StringIO()
     csv.writer(out, lineterminator="\n").writerows(rows)
     return out.getvalue()

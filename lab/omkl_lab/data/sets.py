@@ -1,4 +1,4 @@
-"""The data sets by name: what each is and where it is found."""
+"""The data sets by name, where their files are searched, and loading them."""
 
 import os
 import sys
@@ -13,15 +13,15 @@ MIXTURE_ROWS = 5000
 
 
 class DataSet(NamedTuple):
-    """What is known of a data set before its file is opened."""
+    """Description of a data set."""
 
-    name: str  # stem of its file
+    name: str  # file name without extension
     title: str
     rows: int
     features: int
     task: Task = "regression"
-    gaps: int = 0  # rows of the file with a missing number, which are left out
-    source: str = ""  # who released it, where UCI does not serve it as a plain archive
+    gaps: int = 0  # rows of the file with a missing value, which are dropped
+    source: str = ""  # who released it, if UCI does not serve it as a plain archive
 
 
 SHEN = "the matrices released with Shen, Chen, Giannakis (JMLR 20, 2019)"
@@ -51,19 +51,19 @@ SETS = {
 }
 
 
-class MissingSetError(LookupError):
-    """A data set that is on none of the shelves."""
+class DataSetNotFoundError(LookupError):
+    """The file of a data set is in none of the folders that are searched."""
 
 
 def find(name: str) -> DataSet:
-    """The set of that name."""
+    """The data set of that name."""
     if name not in SETS:
-        raise ValueError(f"no data set is called {name!r}; there are {', '.join(SETS)}")
+        raise ValueError(f"unknown data set {name!r}; choose from {', '.join(SETS)}")
     return SETS[name]
 
 
 def cache() -> Path:
-    """Where fetched files are kept, as each system has it."""
+    """The folder for downloaded files: the user's cache directory of the operating system."""
     home = Path.home()
     if sys.platform == "win32":
         base = Path(os.environ.get("LOCALAPPDATA") or home / "AppData" / "Local")
@@ -74,36 +74,36 @@ def cache() -> Path:
     return base / "omkl"
 
 
-def shelves() -> list[Path]:
-    """Folders to look in, the first one first."""
+def data_folders() -> list[Path]:
+    """Folders to search, in this order: $OMKL_DATA, then the cache."""
     own = os.environ.get("OMKL_DATA")
     return [*([Path(own)] if own else []), cache()]
 
 
 def locate(name: str) -> Path | None:
-    """The file of a set, or None where no shelf has it."""
-    for shelf in shelves():
+    """The file of a data set, or None if no folder has it."""
+    for folder in data_folders():
         for suffix in (".csv", ".csv.gz"):
-            if (path := shelf / f"{find(name).name}{suffix}").is_file():
+            if (path := folder / f"{find(name).name}{suffix}").is_file():
                 return path
     return None
 
 
-def at_hand(name: str) -> bool:
-    """Whether it can be loaded without fetching anything: a set, an embedded one, or a file by its path."""
+def is_available(name: str) -> bool:
+    """Whether the data set can be loaded without a download: found, embedded, or a path of a CSV file."""
     return is_path(name) or name in EMBEDDED or locate(name) is not None
 
 
 def how_to_get(name: str) -> str:
-    """One line for those who miss the file."""
-    place = f"put {name}.csv (header line, column target last) in the folder that OMKL_DATA names"
+    """Instructions for getting the file of a data set, in one line."""
+    manually = f"put {name}.csv (header line, last column target) in the folder $OMKL_DATA"
     if not find(name).source:
-        return f"run omkl data fetch {name}, or {place}"
-    return f"{place}; it is not served as a plain archive, {find(name).source} has it"
+        return f"run `omkl-lab data fetch {name}`, or {manually}"
+    return f"{manually}; it cannot be downloaded automatically, see {find(name).source}"
 
 
 def load(name: str, seed: int = 0) -> Stream:
-    """The stream of a set, of an embedded one, or of a CSV file by its path, scaled as the paper scales.
+    """The stream of a data set or of a CSV file given by its path, scaled as in the paper.
 
     Labels of a classification set stay -1 and 1.
     """
@@ -115,7 +115,7 @@ def load(name: str, seed: int = 0) -> Stream:
         return from_file(Path(name), DataSet(stem(Path(name)), Path(name).name, 0, 0))
     path = locate(name)
     if path is None:
-        raise MissingSetError(f"{name} is not at hand: {how_to_get(name)}")
+        raise DataSetNotFoundError(f"data set {name} not found: {how_to_get(name)}")
     return from_file(path, find(name))
 
 

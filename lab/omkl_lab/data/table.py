@@ -1,4 +1,4 @@
-"""A CSV file of numbers, read whole; what is wrong with one is said with file, line and column."""
+"""Reads CSV files of numbers; errors name the file, line and column."""
 
 import csv
 import gzip
@@ -16,7 +16,7 @@ TARGET = "target"  # name of the last column
 
 
 class Table(NamedTuple):
-    """Rows in file order, the target split off."""
+    """Rows in file order, features and target separated."""
 
     columns: tuple[str, ...]  # of X
     X: Matrix  # (T, d)
@@ -24,30 +24,32 @@ class Table(NamedTuple):
 
 
 class BadTableError(ValueError):
-    """A file that is no table of numbers with a target."""
+    """The file is not a table of finite numbers with a target column."""
 
 
 def read_table(path: Path, gaps: bool = False) -> Table:
     """Read a CSV file with one header line, the column `target` last; `.gz` is unpacked.
 
     gaps
-        Leave out rows with a missing number (`NaN`) instead of refusing the file.
+        Drop rows with a missing value (`NaN`) instead of raising an error.
     """
     try:
         with opened(path) as file:
             header = next(csv.reader([file.readline()]), [])
             require_header(path, header)
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # of an empty file we speak below
+                warnings.simplefilter("ignore")  # an empty file is reported below
                 numbers = np.loadtxt(file, delimiter=",", ndmin=2, comments=None)
     except ValueError as error:
         if isinstance(error, BadTableError):
             raise
         raise explained(path, error) from None
     except (EOFError, gzip.BadGzipFile) as error:
-        raise BadTableError(f"{path}: not a whole gzip file ({error}); get it again") from None
+        raise BadTableError(f"{path}: incomplete gzip file ({error}); download it again") from None
     if len(numbers) == 0:
-        raise BadTableError(f"{path}, line 2, column 1: wanted a row of {len(header)} numbers, the file ends here")
+        raise BadTableError(
+            f"{path}, line 2, column 1: expected a row of {len(header)} numbers, but the file ends here"
+        )
     whole = np.isfinite(numbers).all(axis=1)
     if numbers.shape[1] != len(header) or not (whole.all() or gaps):
         raise explained(path, None)
@@ -64,13 +66,13 @@ def require_header(path: Path, header: list[str]) -> None:
     if len(header) < 2 or header[-1].strip() != TARGET:
         last = f"{header[-1].strip()!r}" if header else "an empty line"
         raise BadTableError(
-            f"{path}, line 1, column {max(len(header), 1)}: wanted a header whose last column is named {TARGET!r}, "
+            f"{path}, line 1, column {max(len(header), 1)}: expected a header whose last column is named {TARGET!r}, "
             f"after at least one feature, got {last}; rename the column to be predicted and put it last"
         )
 
 
 def explained(path: Path, error: ValueError | None) -> BadTableError:
-    """What is wrong, by going through the file cell by cell."""
+    """The first error in the file, found by checking it cell by cell."""
     try:
         for message in faults(path):
             return BadTableError(f"{path}, {message}")
@@ -90,11 +92,11 @@ def faults(path: Path) -> Iterator[str]:
             if len(row) != len(header):
                 column = min(len(row), len(header)) + 1
                 missing = " (the target is missing)" if len(row) == len(header) - 1 else ""
-                yield f"line {line}, column {column}: wanted {len(header)} cells, got {len(row)}{missing}"
+                yield f"line {line}, column {column}: expected {len(header)} cells, got {len(row)}{missing}"
             for column, (name, cell) in enumerate(zip(header, row, strict=False), 1):
                 if not is_finite(cell):
                     shown = "an empty cell" if not cell.strip() else repr(cell.strip()[:40])
-                    yield f"line {line}, column {column} ({name.strip()}): wanted a finite number, got {shown}"
+                    yield f"line {line}, column {column} ({name.strip()}): expected a finite number, got {shown}"
 
 
 def is_finite(cell: str) -> bool:

@@ -1,1 +1,1 @@
-"""Our learners beside the streaming learners that a user would pick instead, on the same streams in one run."""
+"""Comparison of omkl's learners with other streaming learners, on the same streams in one run."""

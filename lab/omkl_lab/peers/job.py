@@ -1,4 +1,4 @@
-"""Every learner on every course, kept as it comes; what is done is not done again."""
+"""Runs every learner on every stream and appends the results to a file; finished runs are not repeated."""
 
 import json
 import warnings
@@ -15,24 +15,24 @@ from omkl._version import __version__
 from omkl.errors import DivergenceError
 from omkl.persist import write_atomically
 from omkl_lab import machine
-from omkl_lab.data.sets import at_hand, how_to_get
+from omkl_lab.data.sets import how_to_get, is_available
 from omkl_lab.files import brief
-from omkl_lab.parallel import Journal, Record, Unit, spread
-from omkl_lab.peers.courses import COURSES, SHUFFLED, Course, course, task_of
+from omkl_lab.parallel import Journal, Record, Unit, run_parallel
+from omkl_lab.peers.evaluation import AFTER, SKIP, Outcome, accuracy, calibration_error, log_loss, recovery
 from omkl_lab.peers.learners import LEARNERS, Learner
 from omkl_lab.peers.page import MACHINE, is_machine, page
-from omkl_lab.peers.walk import AFTER, SKIP, Walk, calibration_error, log_loss, recovery, right
-from omkl_lab.progress import Patience
+from omkl_lab.peers.streams import SHUFFLED, STREAMS, EvaluationStream, evaluation_stream, task_of
+from omkl_lab.progress import Progress
 
-Scores = Callable[[Walk, Course], Record]  # what is said of one run
+Scores = Callable[[Outcome, EvaluationStream], Record]  # the measures of one run
 
 
 class Options(NamedTuple):
-    """What a user may choose."""
+    """The options of the command."""
 
     datasets: tuple[str, ...]
     learners: tuple[str, ...]
-    rows: int | None = None  # of every course; None for the usual number
+    rows: int | None = None  # of every stream; None for the default number
     seeds: int = 10
     jobs: int = 1
     out: Path = Path("results/peers.jsonl")
@@ -41,138 +41,144 @@ class Options(NamedTuple):
 
     @classmethod
     def checked(cls, datasets: Iterable[str] = (), learners: Iterable[str] = (), **rest: Any) -> Self:
-        """All of them where none is named; a learner may be named by a part of its name."""
-        courses = tuple(datasets) or COURSES
-        for name in courses:
+        """Validated options: all streams and learners if none are given; parts of learners' names are accepted."""
+        names = tuple(datasets) or STREAMS
+        for name in names:
             task_of(name)
         chosen: set[str] = set()
         for part in learners:
             found = {name for name in LEARNERS if part.lower() in name.lower()}
             if not found:
-                raise ValueError(f"no learner is called {part!r}; there are {', '.join(LEARNERS)}")
+                raise ValueError(f"unknown learner {part!r}; choose from {', '.join(LEARNERS)}")
             chosen |= found
-        return cls(courses, tuple(name for name in LEARNERS if name in chosen or not chosen), **rest)
+        return cls(names, tuple(name for name in LEARNERS if name in chosen or not chosen), **rest)
 
 
-def compare(options: Options, out: Console, progress: Console) -> None:
+def compare(options: Options, out: Console, stderr: Console) -> None:
     """Run what is not in the file yet, then write the page."""
     options.out.parent.mkdir(parents=True, exist_ok=True)
-    chosen = list(cells(options, out))
+    chosen = list(work_units(options, out))
     if options.fresh:
-        forget(options.out, {key for unit in chosen for key in unit.keys})
-    records = run_missing(chosen, options.out, options.jobs, options.seeds, progress, told)
+        remove_records(options.out, {key for unit in chosen for key in unit.keys})
+    records = run_missing(chosen, options.out, options.jobs, options.seeds, stderr, progress_line)
     if options.docs is not None:
         write_atomically(options.docs, page(records).encode())
         out.print(f"wrote {options.docs}", highlight=False)
 
 
 def run_missing(
-    chosen: list[Unit], path: Path, jobs: int, seeds: int, progress: Console, told: Callable[[Record], str]
+    chosen: list[Unit], path: Path, jobs: int, seeds: int, stderr: Console, describe: Callable[[Record], str]
 ) -> dict[str, Record]:
-    """Run the cells that the file has not, add them to it, and return all that it holds."""
+    """Run the units that are not in the file, append their records, and return all records of the file."""
     with Journal(path) as journal:
         units = [unit for unit in chosen if not finished(journal.records.get(unit.keys[0]))]
         if units:
             here = machine.described() | {"jobs": jobs, "seeds": seeds}
             journal.add((f"{MACHINE} {1 + sum(map(is_machine, journal.records))}",), [here])
-        with Patience(len(units), progress, "comparing") as patience:
-            for keys, records in spread(units, jobs, prefer="processes"):
+        with Progress(len(units), stderr, "comparing") as bar:
+            for keys, records in run_parallel(units, jobs, prefer="processes"):
                 journal.add(keys, records)
-                patience.tick(1)
-                if progress.is_terminal:
-                    progress.print(told(records[0]), highlight=False)
+                bar.tick(1)
+                if stderr.is_terminal:
+                    stderr.print(describe(records[0]), highlight=False)
         return journal.records
 
 
 def finished(record: Record | None) -> bool:
-    """What was missing may be there by now."""
+    """Whether there is a result; a package that was missing may be installed by now."""
     return record is not None and record["status"] != "missing"
 
 
-def forget(path: Path, keys: set[str]) -> None:
-    """Take these cells out of the file."""
+def remove_records(path: Path, keys: set[str]) -> None:
+    """Remove the records with these keys from the file."""
     if path.exists():
         lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
         write_atomically(path, "".join(line for line in lines if json.loads(line)["key"] not in keys).encode())
 
 
-def cells(options: Options, out: Console) -> Iterable[Unit]:
-    """Every learner on every course; a data set that is not at hand is said and left out."""
+def work_units(options: Options, out: Console) -> Iterable[Unit]:
+    """One unit for every learner and stream; data sets that are not found are reported and skipped."""
     for name in options.datasets:
         task = task_of(name)
-        if task != "drift" and not at_hand(name.removesuffix(SHUFFLED)):
-            out.print(f"left out: {name} is not at hand, {how_to_get(name.removesuffix(SHUFFLED))}", highlight=False)
+        if task != "drift" and not is_available(name.removesuffix(SHUFFLED)):
+            out.print(f"skipped: data set {name} not found: {how_to_get(name.removesuffix(SHUFFLED))}", highlight=False)
             continue
         for learner in (LEARNERS[known] for known in options.learners if task in LEARNERS[known].tasks):
             seeds = options.seeds if learner.seeded else 1
             rows = f"{options.rows} rows" if options.rows else "usual rows"
             key = f"{name} | {learner.name} | {rows} | {seeds} seeds"
-            yield Unit((key,), cell, {"name": name, "learner": learner.name, "rows": options.rows, "seeds": seeds})
+            yield Unit(
+                (key,), evaluate_by_name, {"name": name, "learner": learner.name, "rows": options.rows, "seeds": seeds}
+            )
 
 
-def cell(name: str, learner: str, rows: int | None, seeds: int) -> list[Record]:
-    """One learner on one course."""
-    return [attempted(LEARNERS[learner], course(name, rows), seeds, scores)]
+def evaluate_by_name(name: str, learner: str, rows: int | None, seeds: int) -> list[Record]:
+    """The record of one learner on one stream."""
+    return [evaluate(LEARNERS[learner], evaluation_stream(name, rows), seeds, scores)]
 
 
-def attempted(who: Learner, what: Course, seeds: int, scores: Scores) -> Record:
-    """What came of it, whatever it is."""
+def evaluate(learner: Learner, stream: EvaluationStream, seeds: int, scores: Scores) -> Record:
+    """The record of one learner on one stream: medians over the seeds, or why there are none."""
     record: Record = {
-        "course": what.name, "task": what.task, "learner": who.name, "ours": who.ours, "status": "ok", "note": "",
-        "rows": len(what.y), "of": what.of, "features": what.X.shape[1], "seeds": seeds,
+        "stream": stream.name, "task": stream.task, "learner": learner.name, "ours": learner.ours, "status": "ok",
+        "note": "",
+        "rows": len(stream.y), "of": stream.of, "features": stream.X.shape[1], "seeds": seeds,
     }  # fmt: skip
-    if (absent := who.absent) is not None:
+    if (absent := learner.absent) is not None:
         return record | {"status": "missing", "note": absent}
-    record["version"] = __version__ if who.package == "omkl" else version(who.package)
+    record["version"] = __version__ if learner.package == "omkl" else version(learner.package)
     try:
         with warnings.catch_warnings(), np.errstate(all="ignore"), threadpool_limits(1):
             warnings.simplefilter("ignore")
-            runs = [measured(who, what, seed, scores) for seed in range(seeds)]
-    except Exception as error:  # whatever a peer does, it is a line of the table
+            runs = [run_once(learner, stream, seed, scores) for seed in range(seeds)]
+    except Exception as error:  # any failure of a peer is reported in the table
         text = str(error).splitlines()[0] if str(error) else ""
         return record | {"status": "raised", "note": f"{type(error).__name__}: {text}"[:100]}
-    whole = [run for run in runs if "gave_up" not in run]
-    if 2 * len(whole) <= len(runs):
+    complete = [run for run in runs if "gave_up" not in run]
+    if 2 * len(complete) <= len(runs):
         return record | {"status": "diverged", "note": f"gave up at row {max(r.get('gave_up', 0) for r in runs)}"}
-    return record | summary(whole)
+    return record | summary(complete)
 
 
-def measured(who: Learner, what: Course, seed: int, scores: Scores) -> Record:
-    """One run."""
+def run_once(learner: Learner, stream: EvaluationStream, seed: int, scores: Scores) -> Record:
+    """The measures of one run, or the row at which it was stopped."""
     try:
-        walk = who.run(what.X, what.y, seed, what.task)
+        outcome = learner.run(stream.X, stream.y, seed, stream.task)
     except DivergenceError:
         return {"gave_up": 0}
-    if len(walk.predictions) < len(what.y):
-        return {"gave_up": len(walk.predictions)}
-    return {"microseconds": 1e6 * walk.seconds / len(what.y)} | scores(walk, what)
+    if len(outcome.predictions) < len(stream.y):
+        return {"gave_up": len(outcome.predictions)}
+    return {"microseconds": 1e6 * outcome.seconds / len(stream.y)} | scores(outcome, stream)
 
 
-def scores(walk: Walk, what: Course) -> Record:
-    return of_labels(walk, what) if what.task == "labels" else of_numbers(walk, what)
+def scores(outcome: Outcome, stream: EvaluationStream) -> Record:
+    return of_labels(outcome, stream) if stream.task == "labels" else of_numbers(outcome, stream)
 
 
-def of_labels(walk: Walk, what: Course) -> Record:
-    p, label = walk.predictions, (what.y + 1) / 2
-    return {"accuracy": right(p, label), "log_loss": log_loss(p, label), "calibration": calibration_error(p, label)}
+def of_labels(outcome: Outcome, stream: EvaluationStream) -> Record:
+    p, label = outcome.predictions, (stream.y + 1) / 2
+    return {"accuracy": accuracy(p, label), "log_loss": log_loss(p, label), "calibration": calibration_error(p, label)}
 
 
-def of_numbers(walk: Walk, what: Course) -> Record:
-    errors = (walk.predictions - what.y) ** 2
+def of_numbers(outcome: Outcome, stream: EvaluationStream) -> Record:
+    errors = (outcome.predictions - stream.y) ** 2
     run: Record = {"mse": float(errors.mean())}
-    stops = (*what.changes[1:], len(errors))
-    if what.changes:
-        run["recovery"] = [recovery(errors, c, stop) for c, stop in zip(what.changes, stops, strict=True)]
-    if walk.ends is not None:
-        held = (walk.ends[:, 0] <= what.y) & (what.y <= walk.ends[:, 1])
-        run |= {"coverage": float(held.mean()), "width": float(np.mean(walk.ends[:, 1] - walk.ends[:, 0]))}
-        if what.changes:
-            run["coverage_after"] = [float(held[c + SKIP : c + SKIP + AFTER].mean()) for c in what.changes]
+    stops = (*stream.changes[1:], len(errors))
+    if stream.changes:
+        run["recovery"] = [recovery(errors, c, stop) for c, stop in zip(stream.changes, stops, strict=True)]
+    if outcome.interval is not None:
+        inside = (outcome.interval[:, 0] <= stream.y) & (stream.y <= outcome.interval[:, 1])
+        run |= {
+            "coverage": float(inside.mean()),
+            "width": float(np.mean(outcome.interval[:, 1] - outcome.interval[:, 0])),
+        }
+        if stream.changes:
+            run["coverage_after"] = [float(inside[c + SKIP : c + SKIP + AFTER].mean()) for c in stream.changes]
     return run
 
 
 def summary(runs: list[Record]) -> Record:
-    """Medians over the seeds; of the error also the extremes."""
+    """Medians over the seeds, and the range of the error."""
     out: Record = {}
     for name in runs[0]:
         values = [run[name] for run in runs]
@@ -188,7 +194,7 @@ def summary(runs: list[Record]) -> Record:
 
 
 def middle(values: Iterable[float | None]) -> float | None:
-    """The median, None counting as infinite.
+    """The median, where None counts as infinite.
 
     >>> middle([3, None, 1]), middle([None, None, 1])
     (3.0, None)
@@ -197,13 +203,13 @@ def middle(values: Iterable[float | None]) -> float | None:
     return brief(median) if np.isfinite(median) else None
 
 
-def told(record: Record) -> str:
-    """A finished cell in one line."""
+def progress_line(record: Record) -> str:
+    """A record in one line."""
     if record["status"] != "ok":
-        said = f"{record['status']}: {record['note']}"
+        result = f"{record['status']}: {record['note']}"
     elif record["task"] == "labels":
-        said = f"accuracy {record['accuracy']:.4f}, log-loss {record['log_loss']:.3f}"
+        result = f"accuracy {record['accuracy']:.4f}, log-loss {record['log_loss']:.3f}"
     else:
-        said = f"MSE {record['mse']:.4g}"
+        result = f"MSE {record['mse']:.4g}"
     speed = f", {record['microseconds']:.3g} us" if "microseconds" in record else ""
-    return f"{record['course']:16} {record['learner']:34} {said}{speed}"
+    return f"{record['stream']:16} {record['learner']:34} {result}{speed}"

@@ -1,7 +1,7 @@
-"""Who runs: our learners, and the peers with their defaults.
+"""The learners of the comparison: omkl's, and those of other libraries with their defaults.
 
-Peers are imported when they run, and any of them may be missing. Every one gets its rows in the form
-it takes (dict, array, line of text, instance), made before the clock starts.
+Other libraries are imported when they run, and any of them may be missing. Each learner gets its rows in the
+format it takes (dict, array, line of text, instance), converted before the clock starts.
 """
 
 import os
@@ -15,25 +15,25 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from omkl.arrays import Matrix, Vector
-from omkl_lab.peers.courses import Task
-from omkl_lab.peers.walk import Walk, step_by_step
+from omkl_lab.peers.evaluation import Outcome, predict_then_learn
+from omkl_lab.peers.streams import Task
 
-GAMMAS = (0.01, 0.1, 1.0, 10.0, 100.0)  # of the kernels in river's ensemble
+GAMMAS = (0.01, 0.1, 1.0, 10.0, 100.0)  # of the kernels in the ensemble of river
 
 
 class Learner(NamedTuple):
-    """One line of the tables."""
+    """One row of the tables."""
 
     name: str
     package: str  # on PyPI
     tasks: tuple[Task, ...]
-    run: Callable[[Matrix, Vector, int, Task], Walk]  # rows, targets, seed, task
+    run: Callable[[Matrix, Vector, int, Task], Outcome]  # rows, targets, seed, task
     ours: bool = False
-    seeded: bool = False  # run with several seeds
+    seeded: bool = False  # whether to run with several seeds
 
     @property
     def absent(self) -> str | None:
-        """Why it cannot run here, or None."""
+        """Why the learner cannot run here, or None."""
         try:
             version(self.package)
         except PackageNotFoundError:
@@ -43,11 +43,11 @@ class Learner(NamedTuple):
         return None
 
 
-# Ours: all rows in one call, except through the river door
+# omkl: all rows in one call, except with the river API
 
 
-def ours(kind: str, **settings: Any) -> Callable[[Matrix, Vector, int, Task], Walk]:
-    def run(X: Matrix, y: Vector, seed: int, task: Task) -> Walk:
+def ours(kind: str, **settings: Any) -> Callable[[Matrix, Vector, int, Task], Outcome]:
+    def run(X: Matrix, y: Vector, seed: int, task: Task) -> Outcome:
         estimators = import_module("omkl")
         make = getattr(estimators, kind + ("Classifier" if task == "labels" else "Regressor"))
         model = make(random_state=seed, **settings)
@@ -56,57 +56,57 @@ def ours(kind: str, **settings: Any) -> Callable[[Matrix, Vector, int, Task], Wa
             both = model.predict_proba_then_learn(X, y, classes=[-1.0, 1.0])
             seconds = time.thread_time() - begin
             total = both.sum(axis=1)
-            return Walk(np.where(total > 0, both[:, 1] / np.where(total > 0, total, 1), 0.5), seconds)
+            return Outcome(np.where(total > 0, both[:, 1] / np.where(total > 0, total, 1), 0.5), seconds)
         out = model.predict_then_learn(X, y)
         seconds = time.thread_time() - begin
         if kind != "GraphMKL":
-            return Walk(out, seconds)
-        told = make(random_state=seed, **settings).predict_interval_then_learn(X, y, coverage=0.9)
-        return Walk(out, seconds, told[:, 1:])
+            return Outcome(out, seconds)
+        with_interval = make(random_state=seed, **settings).predict_interval_then_learn(X, y, coverage=0.9)
+        return Outcome(out, seconds, with_interval[:, 1:])
 
     return run
 
 
-def ours_row_by_row(X: Matrix, y: Vector, seed: int, task: Task) -> Walk:
-    return river_walk(import_module("omkl.river").GraphMKLRegressor(seed=seed), X, y, task)
+def ours_row_by_row(X: Matrix, y: Vector, seed: int, task: Task) -> Outcome:
+    return run_river(import_module("omkl.river").GraphMKLRegressor(seed=seed), X, y, task)
 
 
 # Baselines
 
 
-def running_mean(X: Matrix, y: Vector, seed: int, task: Task) -> Walk:
+def running_mean(X: Matrix, y: Vector, seed: int, task: Task) -> Outcome:
     seen = [0, 0.0]
 
     def learn(_: Any, target: float) -> None:
         seen[0] += 1
         seen[1] += (target - seen[1]) / seen[0]
 
-    return step_by_step(X, y, lambda _: seen[1], learn)
+    return predict_then_learn(X, y, lambda _: seen[1], learn)
 
 
-def last_label(X: Matrix, y: Vector, seed: int, task: Task) -> Walk:
+def last_label(X: Matrix, y: Vector, seed: int, task: Task) -> Outcome:
     begin = time.thread_time()
     p = np.r_[0.5, (y[:-1] + 1) / 2]
-    return Walk(p, time.thread_time() - begin)
+    return Outcome(p, time.thread_time() - begin)
 
 
 # river
 
 
-def river(make: Callable[[], Any]) -> Callable[[Matrix, Vector, int, Task], Walk]:
-    return lambda X, y, seed, task: river_walk(make(), X, y, task)
+def river(make: Callable[[], Any]) -> Callable[[Matrix, Vector, int, Task], Outcome]:
+    return lambda X, y, seed, task: run_river(make(), X, y, task)
 
 
-def river_walk(model: Any, X: Matrix, y: Vector, task: Task) -> Walk:
+def run_river(model: Any, X: Matrix, y: Vector, task: Task) -> Outcome:
     rows = [dict(enumerate(x)) for x in X.tolist()]
     if task != "labels":
-        return step_by_step(rows, y, model.predict_one, model.learn_one)
+        return predict_then_learn(rows, y, model.predict_one, model.learn_one)
 
-    def chance(x: Any) -> float:
+    def probability(x: Any) -> float:
         both = model.predict_proba_one(x)
         return both.get(True, 0.0) if both else 0.5
 
-    return step_by_step(rows, (y + 1) / 2, chance, model.learn_one, answers=(y == 1).tolist())
+    return predict_then_learn(rows, (y + 1) / 2, probability, model.learn_one, targets=(y == 1).tolist())
 
 
 def scaled(module: str, kind: str, **settings: Any) -> Callable[[], Any]:
@@ -126,7 +126,7 @@ def plain(module: str, kind: str, **settings: Any) -> Callable[[], Any]:
 
 
 def exact_knn(kind: str) -> Callable[[], Any]:
-    """Neighbours among the last 1000 rows, all of them looked at."""
+    """Nearest neighbours by exhaustive search among the last 1000 rows."""
 
     def make() -> Any:
         return scaled("neighbors", kind, engine=import_module("river.neighbors").LazySearch(window_size=1000))()
@@ -149,55 +149,55 @@ def river_ewa() -> Any:
 # scikit-learn, Vowpal Wabbit, padasip, CapyMOA
 
 
-def sklearn_rbf(**settings: Any) -> Callable[[Matrix, Vector, int, Task], Walk]:
-    def run(X: Matrix, y: Vector, seed: int, task: Task) -> Walk:
+def sklearn_rbf(**settings: Any) -> Callable[[Matrix, Vector, int, Task], Outcome]:
+    def run(X: Matrix, y: Vector, seed: int, task: Task) -> Outcome:
         sampler = import_module("sklearn.kernel_approximation").RBFSampler(n_components=100, random_state=0).fit(X[:1])
         model = import_module("sklearn.linear_model").SGDRegressor(random_state=0, **settings)
-        z: list[Any] = [None]  # the features of a row serve for its prediction and for its step
+        z: list[Any] = [None]  # the features of a row are used for its prediction and its update
 
         def predict(row: Matrix) -> float | None:
             z[0] = sampler.transform(row)
             return model.predict(z[0])[0] if hasattr(model, "coef_") else None
 
-        return step_by_step(X[:, None], y, predict, lambda _, target: model.partial_fit(z[0], [target]))
+        return predict_then_learn(X[:, None], y, predict, lambda _, target: model.partial_fit(z[0], [target]))
 
     return run
 
 
-def vowpal(arguments: str) -> Callable[[Matrix, Vector, int, Task], Walk]:
-    def run(X: Matrix, y: Vector, seed: int, task: Task) -> Walk:
+def vowpal(arguments: str) -> Callable[[Matrix, Vector, int, Task], Outcome]:
+    def run(X: Matrix, y: Vector, seed: int, task: Task) -> Outcome:
         model = import_module("vowpalwabbit").Workspace(f"--quiet {arguments}")
         lines = [" |f " + " ".join(f"{k}:{value!r}" for k, value in enumerate(x)) for x in X.tolist()]
-        told = [f"{target!r}{line}" for target, line in zip(y.tolist(), lines, strict=True)]
-        out = step_by_step(lines, y, model.predict, lambda _, line: model.learn(line), answers=told)
+        labelled = [f"{target!r}{line}" for target, line in zip(y.tolist(), lines, strict=True)]
+        out = predict_then_learn(lines, y, model.predict, lambda _, line: model.learn(line), targets=labelled)
         model.finish()
         return out
 
     return run
 
 
-def padasip(kind: str, **settings: Any) -> Callable[[Matrix, Vector, int, Task], Walk]:
-    def run(X: Matrix, y: Vector, seed: int, task: Task) -> Walk:
+def padasip(kind: str, **settings: Any) -> Callable[[Matrix, Vector, int, Task], Outcome]:
+    def run(X: Matrix, y: Vector, seed: int, task: Task) -> Outcome:
         Z = np.column_stack((X, np.ones(len(X))))
         model = getattr(import_module("padasip.filters"), kind)(n=Z.shape[1], w="zeros", **settings)
-        return step_by_step(Z, y, model.predict, lambda z, target: model.adapt(target, z))
+        return predict_then_learn(Z, y, model.predict, lambda z, target: model.adapt(target, z))
 
     return run
 
 
-def capymoa(kind: str) -> Callable[[Matrix, Vector, int, Task], Walk]:
-    def run(X: Matrix, y: Vector, seed: int, task: Task) -> Walk:
+def capymoa(kind: str) -> Callable[[Matrix, Vector, int, Task], Outcome]:
+    def run(X: Matrix, y: Vector, seed: int, task: Task) -> Outcome:
         names = [f"x{k}" for k in range(X.shape[1])]
         schema = import_module("capymoa.stream").Schema.from_custom(features=[*names, "y"], target="y")
         instance = import_module("capymoa.core").RegressionInstance.from_array
         rows = [instance(schema, x, target) for x, target in zip(X, y, strict=True)]
         model = getattr(import_module("capymoa.regressor"), kind)(schema)
-        return step_by_step(rows, y, model.predict, lambda row, _: model.train(row), clock=time.process_time)
+        return predict_then_learn(rows, y, model.predict, lambda row, _: model.train(row), clock=time.process_time)
 
     return run
 
 
-# The roster
+# All learners
 
 N: tuple[Task, ...] = ("numbers",)
 ND: tuple[Task, ...] = ("numbers", "drift")

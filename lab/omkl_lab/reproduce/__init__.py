@@ -1,1 +1,1 @@
-"""`omkl reproduce`: the paper's tables, figures and theorems, measured again and told as they came out."""
+"""`omkl-lab reproduce`: reproduces the paper's tables and figures, and tests its claims and theorems."""

@@ -1,4 +1,4 @@
-"""The charts of the report; names are escaped, since plotly.js reads some HTML."""
+"""The charts of the report. Names are escaped, since plotly.js interprets some HTML."""
 
 import math
 from collections.abc import Sequence
@@ -7,7 +7,7 @@ from typing import Any
 
 from omkl.report.charts import COLOURS as BY_LEARNER
 from omkl.report.charts import Chart, chart, digits, log_axis
-from omkl_lab.entrants import DEFAULTS, NAMES, is_matching
+from omkl_lab.configurations import DEFAULTS, NAMES, is_matching
 from omkl_lab.prequential import snapshots
 from omkl_lab.reproduce.graphs import Drawn
 from omkl_lab.reproduce.results import Detail
@@ -17,7 +17,7 @@ DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot", "2px 6px
 
 
 def curves(details: Sequence[Detail]) -> Chart:
-    """MSE_t against t for one data set; the published forms are shown, the others a click in the legend away."""
+    """MSE_t against t for one data set; published forms are visible, the others can be shown from the legend."""
     data = []
     known = any(is_matching(d) for d in details)
     numbers: dict[str, int] = {}
@@ -40,13 +40,13 @@ def curves(details: Sequence[Detail]) -> Chart:
 
 
 def positive(d: Detail) -> tuple[list[int], list[float]]:
-    """The part of a curve that a logarithm takes: a first target of 0 is predicted without error."""
+    """The positive part of a curve, for a logarithmic axis: a first target of 0 is predicted without error."""
     pairs = [(t, v) for t, v in zip(d["t"], d["curve"], strict=True) if v > 0]
     return [t for t, _ in pairs], [v for _, v in pairs]
 
 
 def weights(d: Detail, scales: Sequence[float]) -> Chart:
-    """Kernel weights over time, the narrowest kernel below."""
+    """Kernel weights over time, the narrowest kernel at the bottom."""
     columns = list(zip(*d["history"], strict=True))
     data: list[Any] = [{
         "type": "heatmap", "x": snapshots(d["rows"]).tolist(), "y": list(scales), "z": [digits(c) for c in columns],
@@ -63,7 +63,7 @@ def weights(d: Detail, scales: Sequence[float]) -> Chart:
 
 
 def graph(g: Drawn) -> Chart:
-    """Nodes on a line by length scale; edges to wider kernels bow upwards, to narrower ones downwards."""
+    """Nodes on a line by length scale; edges to wider kernels curve upwards, to narrower ones downwards."""
     places = [math.log10(s) for s in g["scales"]]
     data = [
         arcs(g["edges"], places, f"similarity graph ({len(g['edges'])} edges)", "#7a8ca5", 0.6, 1),
@@ -78,7 +78,7 @@ def graph(g: Drawn) -> Chart:
             "type": "scatter", "mode": "markers", "name": name, "x": [places[i] for i in nodes], "y": [0] * len(nodes),
             "marker": {"symbol": symbol, "color": colour, "size": size, "line": {
                 "width": [2.5 if i in g["leading"] else 0 for i in nodes], "color": "#d55e00"}},
-            "text": [node_words(g, i) for i in nodes], "hovertemplate": "%{text}<extra></extra>",
+            "text": [node_text(g, i) for i in nodes], "hovertemplate": "%{text}<extra></extra>",
         })  # fmt: skip
     about = (f"Feedback graph on {g['dataset']}: {len(places)} kernels by length scale, {len(g['edges'])} edges, "
              f"{len(g['dominating'])} dominating nodes, {len(g['added'])} edges added by refinement")  # fmt: skip
@@ -114,10 +114,11 @@ def arcs(edges: list[list[int]], places: list[float], name: str, colour: str, op
             "line": {"color": colour, "width": width}}  # fmt: skip
 
 
-def node_words(g: Drawn, i: int) -> str:
-    hears = [j for a, j in g["edges"] if a == i]
-    more = [j for a, j in g["added"] if a == i]
-    words = f"kernel {i + 1}, length scale {g['scales'][i]:g}<br>hears {', '.join(str(j + 1) for j in [i, *hears])}"
-    if more:
-        words += f"<br>and, refined, {', '.join(str(j + 1) for j in more)}"
-    return words + ("<br>leads in round " + str(g["round"]) if i in g["leading"] else "")
+def node_text(g: Drawn, i: int) -> str:
+    neighbours = [j for a, j in g["edges"] if a == i]
+    added = [j for a, j in g["added"] if a == i]
+    evaluated = ", ".join(str(j + 1) for j in [i, *neighbours])
+    text = f"kernel {i + 1}, length scale {g['scales'][i]:g}<br>evaluates {evaluated}"
+    if added:
+        text += f"<br>and after refinement {', '.join(str(j + 1) for j in added)}"
+    return text + ("<br>leads in round " + str(g["round"]) if i in g["leading"] else "")

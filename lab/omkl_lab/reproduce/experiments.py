@@ -1,14 +1,14 @@
-"""The experiments of the paper, read from their declarations."""
+"""The paper's tables and figures, read from the TOML files in experiments/."""
 
 import tomllib
 from functools import cache
 from typing import Any, NamedTuple
 
-from omkl_lab.entrants import EXPERIMENTS
+from omkl_lab.configurations import EXPERIMENTS
 
 
 class Printed(NamedTuple):
-    """What the paper prints for one algorithm on one data set, in plain units."""
+    """The published numbers of one algorithm on one data set; the MSE is not scaled by 1e3."""
 
     mse: float
     seconds: float
@@ -51,7 +51,7 @@ def paper_figures() -> list[PaperFigure]:
 
 
 def printed(dataset: str, algorithm: str) -> Printed | None:
-    """The paper's numbers for a cell, or None where it prints none.
+    """The published numbers of an algorithm on a data set, or None.
 
     >>> printed("naval", "SFG-MKL")
     Printed(mse=0.00435, seconds=8.99)

@@ -1,4 +1,4 @@
-"""figures/: the paper's two figures and the feedback graphs as PNG and SVG."""
+"""Draws the paper's two figures, kernel weights, feedback graphs and regret as PNG and SVG."""
 
 import io
 from collections.abc import Sequence
@@ -8,7 +8,7 @@ from typing import Any
 
 import matplotlib
 
-matplotlib.use("Agg")  # files only; no window may open
+matplotlib.use("Agg")  # no display needed
 
 from matplotlib import rc_context
 from matplotlib.collections import LineCollection
@@ -16,7 +16,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator, NullLocator
 
 from omkl.persist import write_atomically
-from omkl_lab.entrants import is_matching
+from omkl_lab.configurations import is_matching
 from omkl_lab.files import read_json, read_lines
 from omkl_lab.prequential import snapshots
 from omkl_lab.reproduce.charts import COLOURS, arc, positive
@@ -24,13 +24,13 @@ from omkl_lab.reproduce.experiments import paper_figures
 from omkl_lab.reproduce.graphs import Drawn
 from omkl_lab.reproduce.results import Detail
 
-# The same picture gives the same bytes: no dates, no random ids
+# Reproducible files: no dates, no random ids
 STYLE = {"svg.hashsalt": "omkl", "svg.fonttype": "none"}
 HEAT = ("Raker", "OMKL-GF", "SFG-MKL", "SFG-MKL-R")
 
 
 def draw(out: Path) -> list[Path]:
-    """Every figure that the files in `out` allow."""
+    """All figures that can be drawn from the files in `out`."""
     details: list[Detail] = read_lines(out / "details.jsonl")
     graphs: list[Drawn] = read_lines(out / "graphs.jsonl")
     folder = out / "figures"
@@ -63,11 +63,11 @@ def regret(stream: Any) -> Figure:
     ax = figure.subplots()
     for name in dict.fromkeys(p["algorithm"] for p in stream["points"]):
         points = [p for p in stream["points"] if p["algorithm"] == name]
-        for key, style, words in (("regret", "o-", "regret"), ("bound", "--", "bound")):
+        for key, style, label in (("regret", "o-", "regret"), ("bound", "--", "bound")):
             known = [p for p in points if p[key] is not None and p[key] > 0]
             if known:
                 ax.plot([p["T"] for p in known], [p[key] for p in known], style, color=COLOURS[name], ms=4,
-                        label=f"{name}, {words}")  # fmt: skip
+                        label=f"{name}, {label}")  # fmt: skip
     ax.set(xscale="log", yscale="log", xlabel="T", title=plain(f"regret and bounds on {stream['dataset']}"))
     ax.grid(alpha=0.25)
     ax.legend(fontsize="small", frameon=False)
@@ -79,7 +79,7 @@ def form(algorithm: str) -> str:
 
 
 def safe(name: str) -> str:
-    """A data set's name as part of a file's."""
+    """A data set's name with only characters that are safe in file names."""
     return "".join(c if c.isalnum() or c in "-_" else "_" for c in name)
 
 
@@ -89,7 +89,7 @@ def save(figure: Figure, stem: Path) -> list[Path]:
         buffer = io.BytesIO()
         with rc_context(STYLE):  # type: ignore[arg-type]  # its keys are literals to matplotlib's types
             figure.savefig(buffer, format=kind, dpi=120, metadata={"Date": None} if kind == "svg" else None)
-        figure.set_layout_engine("none")  # laid out once, both files alike
+        figure.set_layout_engine("none")  # the layout is computed once, for both files
         path = stem.with_suffix(f".{kind}")
         write_atomically(path, buffer.getvalue())
         paths.append(path)
@@ -97,7 +97,7 @@ def save(figure: Figure, stem: Path) -> list[Path]:
 
 
 def plain(text: str) -> str:
-    """Text in which matplotlib reads no mathematics."""
+    """Text in which matplotlib does not interpret $ as mathematics."""
     return text.replace("$", r"\$")
 
 
@@ -117,7 +117,7 @@ def curves(lines: Sequence[Detail], title: str) -> Figure:
 def weights(details: Sequence[Detail], scales: Sequence[float]) -> Figure:
     figure = Figure(figsize=(3 * len(details) + 1, 3.6))
     axes = figure.subplots(1, len(details), sharey=True, squeeze=False)[0]
-    # laid out by hand: finding a layout for so many log axes takes longer than drawing them
+    # manual layout: the automatic one takes longer than drawing with this many log axes
     width = 3 * len(details) + 1
     figure.subplots_adjust(left=0.7 / width, right=1 - 0.9 / width, bottom=0.14, top=0.78, wspace=0.08)
     top = max(max(map(max, d["history"])) for d in details)
@@ -146,7 +146,7 @@ def graph(g: Drawn) -> Figure:
     ax.plot([], [], color="#9aa6b4", label="similarity graph")
     ax.plot([], [], color="#d55e00", label=f"added by refinement, round {g['round']}")
     ax.set(xlabel="log10 of the length scale", yticks=[], aspect="equal",
-           title=plain(f"feedback graph on {g['dataset']}: edges to wider kernels bow up"))  # fmt: skip
+           title=plain(f"feedback graph on {g['dataset']}: edges to wider kernels curve up"))  # fmt: skip
     ax.autoscale_view()
     ax.legend(fontsize="small", frameon=False, ncols=4, loc="upper center", bbox_to_anchor=(0.5, -0.2))
     ax.spines[["left", "right", "top"]].set_visible(False)

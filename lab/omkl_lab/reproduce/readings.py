@@ -1,6 +1,6 @@
-"""Other readings of the paper's text, and the cures for long steps: python -m omkl_lab.reproduce.readings
+"""Other interpretations of the paper's text, and the stabilisers: python -m omkl_lab.reproduce.readings
 
-Writes results/readings.json, which docs/deviations.md quotes. Needs the paper's data sets (`OMKL_DATA`, or fetched).
+Writes results/readings.json, which docs/deviations.md uses. Needs the paper's data sets (see `omkl-lab data`).
 """
 
 from pathlib import Path
@@ -8,40 +8,41 @@ from typing import Any
 
 import numpy as np
 
+from omkl import algorithms
+from omkl.algorithms.settings import Settings
 from omkl.kernels import Gaussian
 from omkl.online import Online
-from omkl.settings import Settings
+from omkl_lab.configurations import Configuration
 from omkl_lab.data.sets import PAPER, load
-from omkl_lab.entrants import Entrant
 from omkl_lab.files import brief, write_json
 from omkl_lab.prequential import Features, run_once, runs_of
-from omkl_lab.reproduce.theory.regret import node_law
+from omkl_lab.reproduce.theory.regret import node_distribution
 from omkl_lab.streams import Stream
 
 RESULTS = Path("results/readings.json")
 SEEDS = 20
 AS_LENGTHS = [Gaussian(10 ** ((i - 20) / 10)) for i in range(41)]
 READINGS = {
-    "Raker, bandwidth read as the length scale": Entrant("raker", "", {"kernels": AS_LENGTHS}),
-    "OMKR, the other learners' kernels": Entrant("omkr", "", {"kernels": "paper"}),
+    "Raker, bandwidth interpreted as the length scale": Configuration("raker", "", {"kernels": AS_LENGTHS}),
+    "OMKR, the other learners' kernels": Configuration("omkr", "", {"kernels": "paper"}),
 }
-CURES = {
-    "none": Entrant("sfg-mkl", "", {}),
-    "aware": Entrant("sfg-mkl", "", {"stabiliser": "aware"}),
-    "floor": Entrant("sfg-mkl", "", {"stabiliser": "floor"}),
-    "project, radius 10": Entrant("sfg-mkl", "", {"stabiliser": "project", "radius": 10.0}),
-    "project, radius 1": Entrant("sfg-mkl", "", {"stabiliser": "project", "radius": 1.0}),
+STABILISERS = {
+    "none": Configuration("sfg-mkl", "", {}),
+    "aware": Configuration("sfg-mkl", "", {"stabiliser": "aware"}),
+    "floor": Configuration("sfg-mkl", "", {"stabiliser": "floor"}),
+    "project, radius 10": Configuration("sfg-mkl", "", {"stabiliser": "project", "radius": 10.0}),
+    "project, radius 1": Configuration("sfg-mkl", "", {"stabiliser": "project", "radius": 1.0}),
 }
 
 
-def cell(title: str, entrant: Entrant, stream: Stream, seeds: int = SEEDS) -> dict[str, Any]:
-    """One line of a table: mean, least and most MSE over the feature sets; no mean where one diverged."""
+def summary(title: str, configuration: Configuration, stream: Stream, seeds: int = SEEDS) -> dict[str, Any]:
+    """One row of a table: mean, least and largest MSE over the feature sets; no mean if a run diverged."""
     rows, d = stream.X.shape
-    settings = entrant.settings(rows)
-    problem = settings.problem(entrant.learner, d)
+    settings = configuration.settings(rows)
+    problem = algorithms.problem(configuration.learner, settings, d)
     runs = [
-        run_once(entrant, Features(d, seed).given_to(problem, settings), stream, seed)
-        for seed in range(runs_of(entrant, seeds))
+        run_once(configuration, Features(d, seed).assign(problem, settings), stream, seed)
+        for seed in range(runs_of(configuration, seeds))
     ]
     found = [run["mse"] for run in runs if run["mse"] is not None]
     return {
@@ -51,14 +52,14 @@ def cell(title: str, entrant: Entrant, stream: Stream, seeds: int = SEEDS) -> di
     }  # fmt: skip
 
 
-def held(stream: Stream) -> dict[str, Any]:
-    """SFG-MKL after the round from which a node is held, seed 0.
+def committed(stream: Stream) -> dict[str, Any]:
+    """SFG-MKL after the round from which a node is fixed, seed 0.
 
-    How often the argmax is another node than in the round before; and how likely the kernels are said to be heard
-    that the first node, when it is the one held, makes heard in every round.
+    How often the argmax differs from that of the round before; and, with the first node fixed, the median
+    probability q of its neighbours, which are evaluated in every round.
     """
     rows, d = stream.X.shape
-    nodes, chances = [], []
+    nodes, probabilities = [], []
     for commit in ("argmax", "first"):
         settings = Settings.paper(rows, commit=commit)
         online = Online.make("sfg-mkl", settings, d, 0)
@@ -67,13 +68,13 @@ def held(stream: Stream) -> dict[str, Any]:
                 if commit == "argmax":
                     nodes.append(online.state.node)
                 else:
-                    p, A = node_law("sfg-mkl", online.problem, online.state)
-                    chances.append((p @ A)[A[online.state.node]])
-            online.tell(x, y)
+                    p, A = node_distribution("sfg-mkl", online.problem, online.state)
+                    probabilities.append((p @ A)[A[online.state.node]])
+            online.learn_unchecked(x, y)
     return {
         "dataset": stream.name,
         "moves": brief(float(np.mean(np.diff(nodes) != 0))),
-        "chance": brief(float(np.median(chances))),
+        "probability": brief(float(np.median(probabilities))),
     }
 
 
@@ -81,9 +82,9 @@ def main() -> None:
     streams = [load(name) for name in PAPER]
     results = {
         "seeds": SEEDS,
-        "readings": [cell(title, who, stream) for title, who in READINGS.items() for stream in streams],
-        "cures": [cell(title, who, stream) for title, who in CURES.items() for stream in streams],
-        "held": [held(stream) for stream in streams],
+        "readings": [summary(title, who, stream) for title, who in READINGS.items() for stream in streams],
+        "stabilisers": [summary(title, who, stream) for title, who in STABILISERS.items() for stream in streams],
+        "held": [committed(stream) for stream in streams],
     }
     RESULTS.parent.mkdir(exist_ok=True)
     write_json(RESULTS, results)

@@ -1,4 +1,4 @@
-"""report.html: one file that opens without a network."""
+"""Writes report.html of `omkl-lab reproduce`, one self-contained file."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -9,14 +9,14 @@ from omkl.report.charts import choice
 from omkl.report.render import render
 from omkl_lab.data.sets import SETS
 from omkl_lab.files import read_json, read_lines
-from omkl_lab.reproduce import beyond, charts, claims, tables
+from omkl_lab.reproduce import charts, claims, parameter_sweeps, tables
 from omkl_lab.reproduce.graphs import Drawn
 from omkl_lab.reproduce.results import Detail, Result
-from omkl_lab.reproduce.theory import pictures
+from omkl_lab.reproduce.theory import report as theory_report
 
 
 def write(out: Path) -> Path:
-    """Make the report from the files in `out`."""
+    """Write the report from the files in `out`."""
     path = out / "report.html"
     write_atomically(path, page(out).encode())
     return path
@@ -37,13 +37,13 @@ def page(out: Path) -> str:
         "weights": heat_maps(by_set, graphs),
         "graph": [choice(g["dataset"], charts.graph(g)) for g in graphs],
     }
-    told: dict[str, Any] = {}
+    sections: dict[str, Any] = {}
     if theory:
-        drawings["theory"] = pictures.charts_of(theory)
-        told["theory"] = pictures.tables_of(theory)
+        drawings["theory"] = theory_report.charts_of(theory)
+        sections["theory"] = theory_report.tables_of(theory)
     if sweeps:
-        drawings["beyond"] = beyond.charts_of(sweeps)
-        told["beyond"] = beyond.tables_of(sweeps)
+        drawings["sweeps"] = parameter_sweeps.charts_of(sweeps)
+        sections["sweeps"] = parameter_sweeps.tables_of(sweeps)
     done, of_all = tables.within(results)
     return render(
         "omkl_lab/reproduce",
@@ -57,13 +57,13 @@ def page(out: Path) -> str:
         of_all=of_all,
         diverged=[r for r in results if r["diverged"]],
         runs=max((r["runs"] for r in results), default=0),
-        theory=told.get("theory"),
-        beyond=told.get("beyond"),
+        theory=sections.get("theory"),
+        sweeps=sections.get("sweeps"),
     )
 
 
 def heat_maps(by_set: dict[str, list[Detail]], graphs: Sequence[Drawn]) -> list[dict[str, Any]]:
-    """One per data set and form; those with Delta in one dimension look like the others and are left out."""
+    """One per data set and form; without Delta in one dimension, which looks the same."""
     scales = {g["dataset"]: g["scales"] for g in graphs}
     return [
         choice(f"{name}: {d['algorithm']}, {d['variant']}", charts.weights(d, scales[name]))

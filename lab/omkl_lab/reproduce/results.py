@@ -1,4 +1,4 @@
-"""results.jsonl and details.jsonl: what all tables, figures and the report are made of."""
+"""The records of results.jsonl and details.jsonl, from which tables, figures and the report are made."""
 
 import hashlib
 from collections.abc import Iterable
@@ -7,7 +7,7 @@ from typing import NamedTuple, TypedDict
 import numpy as np
 
 from omkl._version import __version__
-from omkl_lab.entrants import Entrant
+from omkl_lab.configurations import Configuration
 from omkl_lab.files import brief
 from omkl_lab.prequential import Run, grid, running_mean_mse, runs_of
 from omkl_lab.reproduce.experiments import printed
@@ -15,14 +15,14 @@ from omkl_lab.streams import Stream
 
 
 class Result(TypedDict):
-    """One cell: a line of results.jsonl. Errors in plain units; a diverged cell has no MSE."""
+    """One case: a line of results.jsonl. The MSE is not scaled by 1e3, and None if a run diverged."""
 
     dataset: str
     algorithm: str
     variant: str
     runs: int
     mse: float | None
-    mse_std: float | None  # between feature sets; None where one run says nothing of it
+    mse_std: float | None  # between feature sets; None for a single run
     seconds: float  # per run
     diverged: bool
     paper_mse: float | None
@@ -30,7 +30,7 @@ class Result(TypedDict):
 
 
 class Detail(TypedDict):
-    """What the pictures need beside it: a line of details.jsonl."""
+    """What the figures need in addition: a line of details.jsonl."""
 
     dataset: str
     algorithm: str
@@ -43,55 +43,55 @@ class Detail(TypedDict):
     diverged_runs: int
     kernels: float  # evaluated per sample
     t: list[int]
-    curve: list[float]  # MSE_t at t, mean over the runs; empty where one diverged
+    curve: list[float]  # MSE_t at t, mean over the runs; empty if one diverged
     weights: list[float]  # at the end, mean over the runs
     history: list[list[float]]  # of the first run
 
 
-Place = tuple[str, str, str]  # data set, algorithm, variant
+CaseId = tuple[str, str, str]  # data set, algorithm, variant
 
 
-def place(line: Result | Detail) -> Place:
+def case_id(line: Result | Detail) -> CaseId:
     return line["dataset"], line["algorithm"], line["variant"]
 
 
-class Cell(NamedTuple):
-    """An entrant on a stream, and the seeds it runs with."""
+class Case(NamedTuple):
+    """A configuration on a stream, with the seeds of its runs."""
 
     stream: Stream
-    entrant: Entrant
+    configuration: Configuration
     seeds: tuple[int, ...]
 
     @property
-    def place(self) -> Place:
-        return self.stream.name, self.entrant.algorithm, self.entrant.variant
+    def id(self) -> CaseId:
+        return self.stream.name, self.configuration.algorithm, self.configuration.variant
 
 
-def cells(streams: Iterable[Stream], entrants: list[Entrant], runs: int, seed: int) -> list[Cell]:
+def cases(streams: Iterable[Stream], configurations: list[Configuration], runs: int, seed: int) -> list[Case]:
     return [
-        Cell(stream, entrant, tuple(range(seed, seed + runs_of(entrant, runs))))
+        Case(stream, configuration, tuple(range(seed, seed + runs_of(configuration, runs))))
         for stream in streams
-        for entrant in entrants
+        for configuration in configurations
     ]
 
 
 def fingerprint(stream: Stream) -> str:
-    """Another file under the same name is another stream."""
+    """A hash of the data, so that another file with the same name counts as another stream."""
     digest = hashlib.blake2b(digest_size=8)
     digest.update(np.ascontiguousarray(stream.X).tobytes())
     digest.update(np.ascontiguousarray(stream.y).tobytes())
     return digest.hexdigest()
 
 
-def keys_of(cell: Cell, print_of_stream: str) -> tuple[str, ...]:
-    """The names of a cell's runs in the journal, one per seed: all that decides their outcome."""
-    settings = repr(cell.entrant.settings(len(cell.stream.y)))
-    chosen = hashlib.blake2b(f"{__version__} {print_of_stream} {settings}".encode(), digest_size=8).hexdigest()
-    return tuple(" / ".join((*cell.place, chosen, str(seed))) for seed in cell.seeds)
+def keys_of(case: Case, stream_hash: str) -> tuple[str, ...]:
+    """The keys of a case's runs in the journal, one per seed; they contain all that determines the result."""
+    settings = repr(case.configuration.settings(len(case.stream.y)))
+    chosen = hashlib.blake2b(f"{__version__} {stream_hash} {settings}".encode(), digest_size=8).hexdigest()
+    return tuple(" / ".join((*case.id, chosen, str(seed))) for seed in case.seeds)
 
 
-def result(cell: Cell, runs: list[Run]) -> Result:
-    dataset, algorithm, variant = cell.place
+def result(case: Case, runs: list[Run]) -> Result:
+    dataset, algorithm, variant = case.id
     diverged = any(run["diverged"] for run in runs)
     errors = [run["mse"] for run in runs if run["mse"] is not None]
     spread = None
@@ -112,19 +112,19 @@ def result(cell: Cell, runs: list[Run]) -> Result:
     }
 
 
-def detail(cell: Cell, runs: list[Run]) -> Detail:
-    dataset, algorithm, variant = cell.place
+def detail(case: Case, runs: list[Run]) -> Detail:
+    dataset, algorithm, variant = case.id
     diverged = sum(run["diverged"] for run in runs)
-    X, y = cell.stream.X, cell.stream.y
+    X, y = case.stream.X, case.stream.y
     return {
         "dataset": dataset,
         "algorithm": algorithm,
         "variant": variant,
         "rows": len(y),
         "features": X.shape[1],
-        "columns": list(cell.stream.columns),
+        "columns": list(case.stream.columns),
         "mean_mse": running_mean_mse(y),
-        "truth": list(cell.stream.truth),
+        "truth": list(case.stream.truth),
         "diverged_runs": diverged,
         "kernels": float(np.mean([run["kernels"] for run in runs])),
         "t": grid(len(y)).tolist(),

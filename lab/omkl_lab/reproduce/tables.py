@@ -1,4 +1,4 @@
-"""Tables as text: the paper's numbers beside ours, from results alone. Markdown, LaTeX, and for the terminal."""
+"""Tables of published and reproduced numbers, in Markdown, in LaTeX and for the terminal."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 from rich import box
 from rich.table import Table
 
+from omkl_lab.configurations import MATCHING, is_matching
 from omkl_lab.data.sets import SETS
-from omkl_lab.entrants import MATCHING, is_matching
 from omkl_lab.markdown import escaped, table
 from omkl_lab.reproduce.experiments import paper_tables
 from omkl_lab.reproduce.results import Result
@@ -16,7 +16,7 @@ HEAD = ("algorithm", "form", "paper", "ours", "sd", "ratio", "paper s", "ours s"
 
 
 class Row(NamedTuple):
-    """One cell as words; `matching` where it is the form that gives the published column."""
+    """One result as text; `matching` if it is the form that reproduces the published column."""
 
     algorithm: str
     form: str
@@ -74,7 +74,7 @@ def of(results: Sequence[Result], dataset: str) -> list[Result]:
 
 
 def within(results: Iterable[Result]) -> tuple[int, int]:
-    """How many published cells come out within the tolerance, in their matching form; and of how many."""
+    """How many published results are reproduced within the tolerance in their matching form, and of how many."""
     verdicts = [r.verdict for r in map(row, results) if r.matching]
     return verdicts.count("as published"), len(verdicts)
 
@@ -82,8 +82,9 @@ def within(results: Iterable[Result]) -> tuple[int, int]:
 def markdown(results: Sequence[Result]) -> str:
     lines = [
         "MSE x 1e-3 (mean over the runs; OMKR has no randomness and runs once), sd between feature sets, seconds per",
-        "run on one core. The paper prints one number per algorithm; it stands beside every form. A cell is *diverged*",
-        "when a run leaves the range of numbers or its MSE exceeds 1, which no constant in [0, 1] does.",
+        "run on one core. The paper has one number per algorithm, which is repeated for every form. A result is "
+        "*diverged*",
+        "when a run overflows or its MSE exceeds 1, the largest possible error of a constant in [0, 1].",
     ]
     for dataset, title in titles(results).items():
         runs = max(r["runs"] for r in of(results, dataset))
@@ -95,14 +96,17 @@ def markdown(results: Sequence[Result]) -> str:
         lines.append(table(HEAD, rows, left=2))
     done, of_all = within(results)
     if of_all:
-        lines += ["", f"In the matching form (bold) {done} of {of_all} published cells come out within the tolerance."]
+        lines += [
+            "",
+            f"In the matching form (bold) {done} of {of_all} published results are reproduced within the tolerance.",
+        ]
     return "\n".join(lines) + "\n"
 
 
-def sections(title: str, told: Any) -> str:
-    """A part with words and tables, as the theory and the sweeps tell it."""
-    lines = [f"# {title}", "", *(words + "\n" for words in told["words"])]
-    for each in told["tables"]:
+def sections(title: str, part: Any) -> str:
+    """A section with notes and tables, for theory and sweeps."""
+    lines = [f"# {title}", "", *(words + "\n" for words in part["words"])]
+    for each in part["tables"]:
         lines += [f"## {each['title']}", "", *(words + "\n" for words in each["words"])]
         lines.append(table(each["head"], [[*map(escaped, cells)] for cells in each["rows"]], left=2))
     return "\n".join(lines)

@@ -1,1 +1,1 @@
-"""GraphMKL beside simple streaming peers, on streams that need no files: some that it was mended on, some fresh."""
+"""Comparison of GraphMKL with simple peers on streams that need no files: some used in development, some new."""

@@ -1,4 +1,4 @@
-"""Every learner on every stream, and what is said of it."""
+"""Evaluates every learner on every further stream."""
 
 import zlib
 from functools import lru_cache
@@ -7,15 +7,16 @@ import numpy as np
 
 from omkl.arrays import Vector
 from omkl_lab.parallel import Record
-from omkl_lab.peers.courses import Course, Task
-from omkl_lab.peers.job import attempted
-from omkl_lab.peers.walk import FLOOR, Walk
-from omkl_lab.unseen import fresh, learners, used
+from omkl_lab.peers.evaluation import FLOOR, Outcome
+from omkl_lab.peers.job import evaluate
+from omkl_lab.peers.streams import EvaluationStream, Task
+from omkl_lab.unseen import fresh_labels, fresh_numbers, learners, used
+from omkl_lab.unseen.components import ROWS, Maker
 
 SEEDS = 3
-MAKERS: dict[str, tuple[str, Task, fresh.Maker]] = {
-    **{name: ("fresh", "numbers", make) for name, make in fresh.NUMBERS.items()},
-    **{name: ("fresh", "labels", make) for name, make in fresh.LABELS.items()},
+MAKERS: dict[str, tuple[str, Task, Maker]] = {
+    **{name: ("fresh", "numbers", make) for name, make in fresh_numbers.NUMBERS.items()},
+    **{name: ("fresh", "labels", make) for name, make in fresh_labels.LABELS.items()},
     **{name: ("used", "numbers", make) for name, make in used.NUMBERS.items()},
     **{name: ("used", "labels", make) for name, make in used.LABELS.items()},
 }
@@ -23,50 +24,50 @@ LEARNERS = {"numbers": learners.NUMBERS, "labels": learners.LABELS}
 
 
 @lru_cache(maxsize=2)
-def stream(name: str) -> Course:
-    """Targets less the first, so that nobody pays for a level that nobody could know; labels from 0."""
+def stream(name: str) -> EvaluationStream:
+    """The stream of that name. The first target is subtracted, since no learner can know the level."""
     _, task, make = MAKERS[name]
-    X, y = (part[: fresh.ROWS] for part in make(np.random.default_rng(zlib.crc32(name.encode()))))
-    told = np.unique(y, return_inverse=True)[1].astype(float) if task == "labels" else y - y[0]
-    return Course(name, task, np.ascontiguousarray(X), told, len(y))
+    X, y = (part[:ROWS] for part in make(np.random.default_rng(zlib.crc32(name.encode()))))
+    targets = np.unique(y, return_inverse=True)[1].astype(float) if task == "labels" else y - y[0]
+    return EvaluationStream(name, task, np.ascontiguousarray(X), targets, len(y))
 
 
-def cell(name: str, learner: str) -> list[Record]:
-    """One learner on one stream."""
+def evaluate_by_name(name: str, learner: str) -> list[Record]:
+    """The record of one learner on one stream."""
     group, task, make = MAKERS[name]
-    who = LEARNERS[task][learner]
-    record = attempted(who, stream(name), SEEDS if who.seeded else 1, scores)
-    return [record | {"group": group, "about": make.__doc__ or "", "package": who.package}]
+    chosen = LEARNERS[task][learner]
+    record = evaluate(chosen, stream(name), SEEDS if chosen.seeded else 1, scores)
+    return [record | {"group": group, "about": make.__doc__ or "", "package": chosen.package}]
 
 
-def scores(walk: Walk, what: Course) -> Record:
-    """Of numbers the squared error over the variance, of labels the share that is wrong and the log-loss."""
-    if not np.isfinite(walk.predictions).all():
+def scores(outcome: Outcome, stream: EvaluationStream) -> Record:
+    """Squared error divided by the variance for numbers; share of wrong labels and log-loss for labels."""
+    if not np.isfinite(outcome.predictions).all():
         raise ValueError("a prediction is not finite")
-    if what.task == "labels":
-        return of_labels(walk.predictions, what.y.astype(int))
-    out: Record = {"error": float(np.mean((walk.predictions - what.y)[1:] ** 2) / what.y[1:].var())}
-    if walk.ends is not None:
-        out["coverage"] = float(np.mean((walk.ends[:, 0] <= what.y) & (what.y <= walk.ends[:, 1])))
+    if stream.task == "labels":
+        return of_labels(outcome.predictions, stream.y.astype(int))
+    out: Record = {"error": float(np.mean((outcome.predictions - stream.y)[1:] ** 2) / stream.y[1:].var())}
+    if outcome.interval is not None:
+        out["coverage"] = float(np.mean((outcome.interval[:, 0] <= stream.y) & (stream.y <= outcome.interval[:, 1])))
     return out
 
 
-def of_labels(chances: Vector, y: Vector) -> Record:
-    """A tie counts by its share; the first row of each label, which nobody could know, counts for nothing.
+def of_labels(probabilities: Vector, y: Vector) -> Record:
+    """Share of wrong labels (ties count by their share) and log-loss, without the first row of each label.
 
     >>> of_labels(np.array([[0.5, 0.5], [1.0, 0.0], [0.8, 0.2], [0.5, 0.5]]), np.array([0, 1, 1, 0]))["wrong"]
     0.75
     """
     rows = np.arange(len(y))
-    top = chances == chances.max(axis=1, keepdims=True)
+    top = probabilities == probabilities.max(axis=1, keepdims=True)
     wrong = 1 - top[rows, y] / top.sum(axis=1)
-    total = chances.sum(axis=1)
-    chance = np.where(total > 0, chances[rows, y] / np.where(total > 0, total, 1), 1 / chances.shape[1])
+    total = probabilities.sum(axis=1)
+    of_truth = np.where(total > 0, probabilities[rows, y] / np.where(total > 0, total, 1), 1 / probabilities.shape[1])
     known = np.delete(rows, np.unique(y, return_index=True)[1])
-    return {"wrong": float(wrong[known].mean()), "log_loss": float(-np.log(np.maximum(chance[known], FLOOR)).mean())}
+    return {"wrong": float(wrong[known].mean()), "log_loss": float(-np.log(np.maximum(of_truth[known], FLOOR)).mean())}
 
 
-def told(record: Record) -> str:
-    """A finished cell in one line."""
+def progress_line(record: Record) -> str:
+    """A record in one line."""
     measured = {what: record[what] for what in ("error", "wrong", "log_loss", "note") if record.get(what)}
-    return f"{record['course']:20} {record['learner']:24} {measured}"
+    return f"{record['stream']:20} {record['learner']:24} {measured}"

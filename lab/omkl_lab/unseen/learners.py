@@ -1,4 +1,4 @@
-"""Who runs: GraphMKL with its defaults, and peers that a user would try first, with theirs."""
+"""The learners compared on further streams: GraphMKL and common peers, with default parameters."""
 
 import time
 from collections.abc import Callable
@@ -9,12 +9,12 @@ import numpy as np
 
 from omkl.arrays import Matrix, Vector
 from omkl_lab.peers import learners
-from omkl_lab.peers.courses import Task
+from omkl_lab.peers.evaluation import Outcome, predict_then_learn
 from omkl_lab.peers.learners import L, Learner, N, exact_knn, plain, scaled
 from omkl_lab.peers.page import US
-from omkl_lab.peers.walk import Walk, step_by_step
+from omkl_lab.peers.streams import Task
 
-Run = Callable[[Matrix, Vector, int, Task], Walk]
+Run = Callable[[Matrix, Vector, int, Task], Outcome]
 RIDGE = "recursive ridge"
 LAST_LABEL = "last label"
 
@@ -22,13 +22,13 @@ LAST_LABEL = "last label"
 # Numbers
 
 
-def last_value(X: Matrix, y: Vector, seed: int, task: Task) -> Walk:
+def last_value(X: Matrix, y: Vector, seed: int, task: Task) -> Outcome:
     begin = time.thread_time()
-    return Walk(np.concatenate(([0.0], y[:-1])), time.thread_time() - begin)
+    return Outcome(np.concatenate(([0.0], y[:-1])), time.thread_time() - begin)
 
 
-def recursive_ridge(X: Matrix, y: Vector, seed: int, task: Task) -> Walk:
-    """Least squares with a ridge of 1, row by row, on inputs behind river's StandardScaler and a constant."""
+def recursive_ridge(X: Matrix, y: Vector, seed: int, task: Task) -> Outcome:
+    """Recursive least squares with a ridge of 1, on inputs scaled by river's StandardScaler and a constant."""
     scaler = import_module("river.preprocessing").StandardScaler()
     P, theta = np.eye(X.shape[1] + 1), np.zeros(X.shape[1] + 1)
     z = theta
@@ -45,77 +45,79 @@ def recursive_ridge(X: Matrix, y: Vector, seed: int, task: Task) -> Walk:
         theta[:] += gain * (target - theta @ z)
         P[:] -= np.outer(gain, Pz)
 
-    return step_by_step([dict(enumerate(x)) for x in X.tolist()], y, predict, learn)
+    return predict_then_learn([dict(enumerate(x)) for x in X.tolist()], y, predict, learn)
 
 
-# Labels: a column of chances for each label
+# Labels: a column of probabilities for each label
 
 
-def labels(make: Callable[[int], Any]) -> Run:
-    """A classifier of river, made for a number of labels."""
+def river_classifier(make: Callable[[int], Any]) -> Run:
+    """A classifier of river; `make` gets the number of labels."""
 
-    def run(X: Matrix, y: Vector, seed: int, task: Task) -> Walk:
+    def run(X: Matrix, y: Vector, seed: int, task: Task) -> Outcome:
         count = int(y.max()) + 1
-        rows, told = [dict(enumerate(x)) for x in X.tolist()], y.astype(int).tolist()
+        rows, targets = [dict(enumerate(x)) for x in X.tolist()], y.astype(int).tolist()
         model, out = make(count), np.zeros((len(y), count))
         if count == 2:
-            told = [bool(label) for label in told]
+            targets = [bool(label) for label in targets]
         begin = time.thread_time()
-        for chances, row, label in zip(out, rows, told, strict=True):
-            for k, chance in model.predict_proba_one(row).items():
-                chances[int(k)] = chance
+        for probabilities, row, label in zip(out, rows, targets, strict=True):
+            for k, probability in model.predict_proba_one(row).items():
+                probabilities[int(k)] = probability
             model.learn_one(row, label)
-        return Walk(out, time.thread_time() - begin)
+        return Outcome(out, time.thread_time() - begin)
 
     return run
 
 
-def ours(X: Matrix, y: Vector, seed: int, task: Task) -> Walk:
+def graph_mkl(X: Matrix, y: Vector, seed: int, task: Task) -> Outcome:
     model = import_module("omkl").GraphMKLClassifier(random_state=seed)
     begin = time.thread_time()
     out = model.predict_proba_then_learn(X, y, classes=np.arange(y.max() + 1))
-    return Walk(out, time.thread_time() - begin)
+    return Outcome(out, time.thread_time() - begin)
 
 
-def frequencies(X: Matrix, y: Vector, seed: int, task: Task) -> Walk:
+def frequencies(X: Matrix, y: Vector, seed: int, task: Task) -> Outcome:
     begin = time.thread_time()
     seen = np.eye(int(y.max()) + 1)[y.astype(int)]
     before = np.cumsum(seen, axis=0) - seen + 1 / seen.shape[1]
-    return Walk(before / before.sum(axis=1, keepdims=True), time.thread_time() - begin)
+    return Outcome(before / before.sum(axis=1, keepdims=True), time.thread_time() - begin)
 
 
-def last_label(X: Matrix, y: Vector, seed: int, task: Task) -> Walk:
+def last_label(X: Matrix, y: Vector, seed: int, task: Task) -> Outcome:
     begin = time.thread_time()
     seen = np.eye(int(y.max()) + 1)[y.astype(int)]
-    return Walk(np.concatenate((np.zeros_like(seen[:1]), seen[:-1])), time.thread_time() - begin)
+    return Outcome(np.concatenate((np.zeros_like(seen[:1]), seen[:-1])), time.thread_time() - begin)
 
 
 def logistic(count: int) -> Any:
     return scaled("linear_model", "LogisticRegression" if count == 2 else "SoftmaxRegression")()
 
 
-def anyhow(make: Callable[[], Any]) -> Callable[[int], Any]:
+def ignoring_count(make: Callable[[], Any]) -> Callable[[int], Any]:
     return lambda _: make()
 
 
-TAKEN = (US, "running mean", "river linear", "river KNN, exact", "river Hoeffding tree", "river ARF", "river AMF",
-         "padasip RLS 0.99")  # as docs/peers.md has them  # fmt: skip
-NUMBERS = {name: learners.LEARNERS[name] for name in TAKEN} | {
+FROM_COMPARISON = (
+    US, "running mean", "river linear", "river KNN, exact", "river Hoeffding tree", "river ARF", "river AMF",
+    "padasip RLS 0.99",
+)  # as in docs/peers.md  # fmt: skip
+NUMBERS = {name: learners.LEARNERS[name] for name in FROM_COMPARISON} | {
     "last value": Learner("last value", "omkl", N, last_value),
     RIDGE: Learner(RIDGE, "river", N, recursive_ridge),
 }
 LABELS = {
     learner.name: learner
     for learner in (
-        Learner(US, "omkl", L, ours, True, True),
+        Learner(US, "omkl", L, graph_mkl, True, True),
         Learner("most frequent label", "omkl", L, frequencies),
         Learner(LAST_LABEL, "omkl", L, last_label),
-        Learner("river logistic", "river", L, labels(logistic)),
-        Learner("river GaussianNB", "river", L, labels(anyhow(plain("naive_bayes", "GaussianNB")))),
-        Learner("river KNN, exact", "river", L, labels(anyhow(exact_knn("KNNClassifier")))),
+        Learner("river logistic", "river", L, river_classifier(logistic)),
+        Learner("river GaussianNB", "river", L, river_classifier(ignoring_count(plain("naive_bayes", "GaussianNB")))),
+        Learner("river KNN, exact", "river", L, river_classifier(ignoring_count(exact_knn("KNNClassifier")))),
         Learner("river Hoeffding tree", "river", L,
-                labels(anyhow(scaled("tree", "HoeffdingAdaptiveTreeClassifier", seed=0)))),
-        Learner("river ARF", "river", L, labels(anyhow(scaled("forest", "ARFClassifier", seed=0)))),
-        Learner("river AMF", "river", L, labels(anyhow(scaled("forest", "AMFClassifier", seed=0)))),
+                river_classifier(ignoring_count(scaled("tree", "HoeffdingAdaptiveTreeClassifier", seed=0)))),
+        Learner("river ARF", "river", L, river_classifier(ignoring_count(scaled("forest", "ARFClassifier", seed=0)))),
+        Learner("river AMF", "river", L, river_classifier(ignoring_count(scaled("forest", "AMFClassifier", seed=0)))),
     )
 }  # fmt: skip

@@ -1,4 +1,4 @@
-"""Streams that were looked at while GraphMKL was mended: what they say of it is flattering."""
+"""Streams that were used during the development of GraphMKL, so that results on them are optimistic."""
 
 from collections.abc import Callable
 from importlib import import_module
@@ -8,12 +8,12 @@ import numpy as np
 from sklearn import datasets as sklearn
 
 from omkl.arrays import Matrix, Vector
-from omkl_lab.unseen.fresh import ROWS, Maker, Pair, Rng, columns, wave
+from omkl_lab.unseen.components import ROWS, Maker, Pair, Rng, columns, wave
 
 datasets: Any = import_module("river.datasets")
 synth: Any = import_module("river.datasets.synth")
 
-# What they are made of
+# Components
 
 
 def floats(x: Any) -> Vector:
@@ -21,29 +21,29 @@ def floats(x: Any) -> Vector:
 
 
 def taken(stream: Any, target: Callable[[Any], Any] = float) -> Pair:
-    """Rows of river as an array, texts as a column for each of their values."""
+    """Rows of a river stream as an array; text is one-hot encoded."""
     pairs = list(stream.take(ROWS))
     parts: list[Any] = []
     for key, first in pairs[0][0].items():
         values = np.array([x[key] for x, _ in pairs])
         parts.append(values[:, None] == np.unique(values) if isinstance(first, str) else values)
-    told = [target(y) for _, y in pairs]
-    return columns(*parts), floats(np.unique(told, return_inverse=True)[1] if target is str else told)
+    targets = [target(y) for _, y in pairs]
+    return columns(*parts), floats(np.unique(targets, return_inverse=True)[1] if target is str else targets)
 
 
-def mixed_up(rng: Rng, pair: Any) -> Pair:
-    """In another order, which is always the same."""
+def shuffled(rng: Rng, pair: Any) -> Pair:
+    """In a random order."""
     order = rng.permutation(len(pair[1]))
     return floats(pair[0][order]), floats(pair[1][order])
 
 
-def made(kind: str, *given: Any, **settings: Any) -> Maker:
+def generated(kind: str, *arguments: Any, **settings: Any) -> Maker:
     """One of scikit-learn's generators."""
-    return lambda rng: mixed_up(rng, getattr(sklearn, f"make_{kind}")(*given, random_state=0, **settings))
+    return lambda rng: shuffled(rng, getattr(sklearn, f"make_{kind}")(*arguments, random_state=0, **settings))
 
 
 def built_in(kind: str) -> Maker:
-    return lambda rng: mixed_up(rng, getattr(sklearn, f"load_{kind}")(return_X_y=True))
+    return lambda rng: shuffled(rng, getattr(sklearn, f"load_{kind}")(return_X_y=True))
 
 
 def smooth(X: Matrix) -> Vector:
@@ -53,7 +53,7 @@ def smooth(X: Matrix) -> Vector:
 def cube(
     f: Callable[[Matrix, Rng], Any], d: int = 6, noise: float = 0.2, seen: Callable[[Matrix], Any] = np.asarray
 ) -> Maker:
-    """A function of inputs that are uniform on [-1, 1], and noise; `seen` is what learners are shown of them."""
+    """A function of inputs that are uniform on [-1, 1], and noise; `seen` maps them to the inputs of the learners."""
 
     def make(rng: Rng) -> Pair:
         X = rng.uniform(-1, 1, (ROWS, d))
@@ -68,7 +68,7 @@ def labelled(f: Callable[[Matrix, Rng], Any], d: int = 5) -> Maker:
 
 
 def lags(series: Vector, of: tuple[int, ...], ahead: int = 1) -> Pair:
-    """What was seen so many rows ago, and what comes."""
+    """Lagged values as inputs, and the value `ahead` rows later as target."""
     first = max(of) + ahead
     X = np.column_stack([series[first - ahead - k : len(series) - ahead - k] for k in of])
     return X[:ROWS], series[first:][:ROWS]
@@ -144,10 +144,10 @@ NUMBERS: dict[str, Maker] = {
     "planes": lambda rng: taken(synth.Planes2D(seed=0)),
     "diabetes": built_in("diabetes"),
     "digits_as_numbers": built_in("digits"),
-    "friedman1_50": made("friedman1", ROWS, 50, noise=1),
-    "friedman2": made("friedman2", ROWS, noise=125),
-    "linear_20": made("regression", ROWS, 20, n_informative=10, noise=30),
-    "swiss_roll": made("swiss_roll", ROWS, noise=0.5),
+    "friedman1_50": generated("friedman1", ROWS, 50, noise=1),
+    "friedman2": generated("friedman2", ROWS, noise=125),
+    "linear_20": generated("regression", ROWS, 20, n_informative=10, noise=30),
+    "swiss_roll": generated("swiss_roll", ROWS, noise=0.5),
     "smooth": cube(lambda X, _: smooth(X), noise=0.3),
     "student": cube(lambda X, rng: smooth(X) + 0.2 * rng.standard_t(2, ROWS), noise=0),
     "uneven_noise": cube(lambda X, rng: smooth(X) + 0.3 * np.exp(1.5 * X[:, 4]) * rng.standard_normal(ROWS), noise=0),
@@ -205,8 +205,8 @@ def sine_drift() -> Any:
 
 
 def blobs(rng: Rng, moved: bool) -> Pair:
-    """Labels that change their names in the middle, or come in blocks."""
-    X, y = made("blobs", ROWS, 5, centers=4, cluster_std=5)(rng)
+    """Clusters whose labels are permuted in the middle (`moved`), or come in blocks."""
+    X, y = generated("blobs", ROWS, 5, centers=4, cluster_std=5)(rng)
     late_half = np.arange(ROWS) // 1000
     order = np.arange(ROWS) if moved else np.argsort(y + 4 * late_half, kind="stable")
     return X[order], (y[order] + late_half) % 4 if moved else y[order]
@@ -230,7 +230,7 @@ def sticky_labels(rng: Rng) -> Pair:
 LABELS: dict[str, Maker] = {
     "phishing": lambda rng: taken(datasets.Phishing()),
     "bananas": lambda rng: taken(datasets.Bananas()),
-    "segments": lambda rng: mixed_up(rng, taken(datasets.ImageSegments(), str)),
+    "segments": lambda rng: shuffled(rng, taken(datasets.ImageSegments(), str)),
     "shuttle": lambda rng: taken(datasets.Shuttle()),
     "agrawal": lambda rng: taken(synth.Agrawal(classification_function=1, seed=0, perturbation=0.05)),
     "hyperplane": lambda rng: taken(synth.Hyperplane(seed=0, n_features=10, mag_change=0.001)),
@@ -243,13 +243,13 @@ LABELS: dict[str, Maker] = {
     "wine": built_in("wine"),
     "digits": built_in("digits"),
     "breast_cancer": built_in("breast_cancer"),
-    "classification": made("classification", ROWS, 20, n_informative=8, n_redundant=4, n_classes=3),
-    "one_in_100": made("classification", ROWS, 10, n_informative=5, weights=[0.99], flip_y=0),
-    "moons": made("moons", ROWS, noise=0.25),
-    "circles": made("circles", ROWS, noise=0.15, factor=0.6),
-    "quantiles": made("gaussian_quantiles", n_samples=ROWS, n_features=6, n_classes=3),
-    "spheres": made("hastie_10_2", ROWS),
-    "blobs_26": made("blobs", ROWS, 16, centers=26, cluster_std=5),
+    "classification": generated("classification", ROWS, 20, n_informative=8, n_redundant=4, n_classes=3),
+    "one_in_100": generated("classification", ROWS, 10, n_informative=5, weights=[0.99], flip_y=0),
+    "moons": generated("moons", ROWS, noise=0.25),
+    "circles": generated("circles", ROWS, noise=0.15, factor=0.6),
+    "quantiles": generated("gaussian_quantiles", n_samples=ROWS, n_features=6, n_classes=3),
+    "spheres": generated("hastie_10_2", ROWS),
+    "blobs_26": generated("blobs", ROWS, 16, centers=26, cluster_std=5),
     "blocks": lambda rng: blobs(rng, moved=False),
     "renamed": lambda rng: blobs(rng, moved=True),
     "signs_of_3_labels": labelled(lambda X, _: X[:, :3].prod(axis=1) > 0),

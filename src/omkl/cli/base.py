@@ -105,6 +105,7 @@ def main_callback(
       omkl run data.csv --target price       predict, then learn, row after row
       omkl inspect price.omkl                show what a model file holds
       omkl compare data.csv --target price   rank every learner on your data
+      omkl demo                              compare learners on a generated stream
 
     \b
     Exit codes: 0 success; 1 internal error; 2 invalid arguments or input;

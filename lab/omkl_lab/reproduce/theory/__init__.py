@@ -1,1 +1,1 @@
-"""The theorems on real runs: regret (20), the bounds (21) and (26), and the complexity paragraph."""
+"""The paper's theory on measured runs: regret (20), the bounds (21) and (26), and complexity."""

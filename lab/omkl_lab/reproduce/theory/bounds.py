@@ -1,4 +1,4 @@
-"""The right-hand sides of Theorems 3 and 4, (21) and (26), and what would make them say something."""
+"""The bounds of Theorems 3 and 4, (21) and (26), and the D and T for which they would not be vacuous."""
 
 import math
 from typing import NamedTuple
@@ -21,7 +21,7 @@ class Rates(NamedTuple):
 def epsilon(sigma2: float, d: int, D: int, confidence: float = CONFIDENCE) -> float:
     """The least epsilon for which 1 - 2^8 (sigma / epsilon)^2 exp(-D epsilon^2 / (4 d + 8)) >= confidence.
 
-    The kernel's error is 2 at most, whatever D: an epsilon beyond 2 says nothing.
+    The kernel's error is at most 2 for any D, so an epsilon above 2 is no restriction.
 
     >>> round(epsilon(sigma2=5.0, d=5, D=50), 2), round(epsilon(sigma2=5.0, d=5, D=5_000_000), 4)
     (2.19, 0.0104)
@@ -60,12 +60,12 @@ def theorem_4(rates: Rates, beta: float, eps: float, C: float, L: float) -> floa
 
 
 def features_needed(eps: float, sigma2: float, d: int, confidence: float = CONFIDENCE) -> float:
-    """D for which the probability statement allows this epsilon."""
+    """The D for which the probability statement holds with this epsilon."""
     return (4 * d + 8) / eps**2 * math.log(2**8 * sigma2 / eps**2 / (1 - confidence))
 
 
 def rounds_needed(constant: float, share: float) -> float:
-    """T for which constant * sqrt(T) is at most this share of T."""
+    """The T from which constant * sqrt(T) is at most this share of T."""
     return (constant / share) ** 2
 
 
@@ -79,7 +79,7 @@ class Fit(NamedTuple):
 
 
 def growth(T: Vector, regret: Vector, confidence: float = CONFIDENCE) -> Fit | None:
-    """Least squares through the logarithms, with Student's interval; None where it cannot be.
+    """Least squares on the logarithms, with a Student t interval; None with fewer than three positive values.
 
     >>> T = np.array([100.0, 200.0, 400.0, 800.0])
     >>> growth(T, 3 * T**0.75).exponent.__round__(6)
@@ -89,5 +89,5 @@ def growth(T: Vector, regret: Vector, confidence: float = CONFIDENCE) -> Fit | N
     if good.sum() < 3:
         return None
     line = stats.linregress(np.log(T[good]), np.log(regret[good]))
-    room = float(stats.t.ppf((1 + confidence) / 2, good.sum() - 2)) * float(line.stderr)
-    return Fit(float(line.slope), float(line.slope) - room, float(line.slope) + room, int(good.sum()))
+    half_width = float(stats.t.ppf((1 + confidence) / 2, good.sum() - 2)) * float(line.stderr)
+    return Fit(float(line.slope), float(line.slope) - half_width, float(line.slope) + half_width, int(good.sum()))

@@ -1,4 +1,4 @@
-"""The complexity paragraph: each printed O(.) against the exponents of the measured time per sample."""
+"""Compares the paper's complexity statements with the exponents of the measured time per sample."""
 
 import time
 from collections.abc import Callable
@@ -6,13 +6,14 @@ from typing import Any, TypedDict
 
 import numpy as np
 
+from omkl import algorithms
+from omkl.algorithms.settings import Settings
 from omkl.kernels import Gaussian, log_grid
 from omkl.online import Online
-from omkl.settings import LearnerName, Settings
-from omkl_lab.entrants import NAMES
+from omkl_lab.configurations import NAMES
 from omkl_lab.reproduce.theory.bounds import growth
 
-ROWS, REPLAYS = 300, 5  # the quickest replay counts
+ROWS, REPLAYS = 300, 5  # the fastest repetition counts
 HORIZON = 10_000
 BASE = {"d": 15, "D": 50, "N": 41, "M": 5, "t": 0}
 VALUES = {
@@ -23,7 +24,7 @@ VALUES = {
     "t": (500, 1000, 2000, 4000),
 }
 # Printed exponents of the per-sample cost. SFG-MKL-R's is its worst case; M of OMKL-GF is its number of draws.
-PRINTED: dict[LearnerName, tuple[str, dict[str, float]]] = {
+PRINTED: dict[str, tuple[str, dict[str, float]]] = {
     "omkr": ("O(t d N)", {"t": 1, "d": 1, "N": 1}),
     "rfomkr": ("O(d D N)", {"d": 1, "D": 1, "N": 1}),
     "raker": ("O(d D N)", {"d": 1, "D": 1, "N": 1}),
@@ -67,25 +68,25 @@ def measure(tick: Callable[[int], object]) -> list[Exponent]:
     return out
 
 
-def microseconds(learner: LearnerName, size: dict[str, int]) -> float:
-    """Per sample, of one core."""
+def microseconds(learner: str, size: dict[str, int]) -> float:
+    """Processor microseconds per sample on one core."""
     d, D, N, M, t = (size[name] for name in "dDNMt")
     settings = Settings.paper(
         HORIZON, kernels=log_grid(Gaussian, 0.1, 10.0, N), n_features=D, out_degree=M, draws=2 * M
     )
     rng = np.random.default_rng(0)
-    start = (t or 1000) if learner == "omkr" else 0  # OMKR's cost is that of the samples it holds
+    start = (t or 1000) if learner == "omkr" else 0  # OMKR's cost depends on the number of stored samples
     rows = 40 if learner == "omkr" else ROWS
     X = rng.standard_normal((start + rows, d)) / np.sqrt(4 * d)
     y = 0.5 + np.tanh(X.sum(axis=1)) / 2
-    problem: Any = settings.problem(learner, d)
+    problem: Any = algorithms.problem(learner, settings, d)
     best = np.inf
     online = Online(learner, problem, 0)
     if start:
         online.run(X[:start], y[:start])
     for _ in range(REPLAYS):
-        twin = online.copy()
+        copy = online.copy()
         begin = time.thread_time()
-        twin.run(X[start:], y[start:])
+        copy.run(X[start:], y[start:])
         best = min(best, time.thread_time() - begin)
     return 1e6 * best / rows

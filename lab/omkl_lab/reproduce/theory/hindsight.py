@@ -1,7 +1,7 @@
 """The best function in hindsight (19): kernel ridge regression with the same loss (5) in every round.
 
 The sum over t of (f(x_t) - y_t)^2 + lambda |f|^2 is the sum of squares plus T lambda |f|^2, so the
-ridge is T lambda. The representer's coefficients are (y - f) / (T lambda) in either space.
+ridge is T lambda. The coefficients of the representer theorem are (y - f) / (T lambda) in either space.
 """
 
 from collections.abc import Sequence
@@ -23,7 +23,7 @@ class Best(NamedTuple):
 
 
 def exact(kernels: Sequence[Kernel], X: Tensor, y: Vector, lam: float) -> Best:
-    """In the kernels' own spaces: one T x T system per kernel."""
+    """In the RKHS of the kernels: one T x T system per kernel."""
     ridge = len(y) * lam
     fits = []
     for kernel in kernels:

@@ -1,4 +1,4 @@
-"""`--theory`: followed runs over growing horizons, kept in a journal, put together in theory.json."""
+"""`--theory`: measures regret over growing horizons, with a journal, and writes theory.json."""
 
 from collections.abc import Sequence
 from contextlib import closing
@@ -9,24 +9,25 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from omkl import algorithms
 from omkl._version import __version__
+from omkl.algorithms.settings import Settings
 from omkl.features import column_names, frequencies
 from omkl.kernels import dictionary
-from omkl.settings import LearnerName, Settings
-from omkl_lab.entrants import NAMES
+from omkl_lab.configurations import NAMES
 from omkl_lab.files import write_json
-from omkl_lab.parallel import Journal, Record, Unit, spread
-from omkl_lab.progress import Patience
+from omkl_lab.parallel import Journal, Record, Unit, run_parallel
+from omkl_lab.progress import Progress
 from omkl_lab.reproduce.results import fingerprint
 from omkl_lab.reproduce.theory import bounds, complexity, hindsight
-from omkl_lab.reproduce.theory.regret import SUBSETS, Follower, follow
+from omkl_lab.reproduce.theory.regret import SUBSETS, RegretTracker, track
 from omkl_lab.streams import Stream, mixture
 
-LEARNERS: tuple[LearnerName, ...] = ("sfg-mkl", "sfg-mkl-r", "omkl-gf", "raker")
-EXACT = 2000  # rows up to which the best function is sought in the kernels' own spaces
-HORIZONS = 7  # from a sixteenth of the stream to the whole, evenly in the logarithm
+LEARNERS: tuple[str, ...] = ("sfg-mkl", "sfg-mkl-r", "omkl-gf", "raker")
+EXACT = 2000  # up to this many rows the best function is computed exactly, in the RKHS of the kernels
+HORIZONS = 7  # from a sixteenth of the stream to the whole, evenly spaced in the logarithm
 RUNS = 3
-STATIONARY = 8000  # rows of the generated stream, the only one here whose law does not change
+STATIONARY = 8000  # rows of the generated stream, the only stationary one here
 
 
 class Point(TypedDict):
@@ -34,7 +35,7 @@ class Point(TypedDict):
 
     algorithm: str
     T: int
-    regret: float | None  # None where a run diverged
+    regret: float | None  # None if a run diverged
     regret_std: float | None
     average_loss: float | None
     best_loss: float  # of f*, per round
@@ -46,8 +47,8 @@ class Point(TypedDict):
     beta: float | None
     bound: float | None
     bound_without_features: float | None  # |f*|^2 for (1 + epsilon) C^2, and no epsilon L T C
-    beyond: float  # share of (round, kernel) whose loss is not in [0, 1]
-    gradients_beyond: float  # share whose gradient is longer than 2
+    losses_out_of_range: float  # share of (round, kernel) whose loss is not in [0, 1]
+    large_gradients: float  # share whose gradient is longer than 2
     mean_inverse_q_bar: float | None
     mean_inverse_q: float | None
 
@@ -61,7 +62,7 @@ def horizons(rows: int) -> list[int]:
     return [int(T) for T in np.unique(at.round())]
 
 
-def run(found: Sequence[Stream], options: Any, console: Console, progress: Console) -> None:
+def run(found: Sequence[Stream], options: Any, console: Console, stderr: Console) -> None:
     streams = [*found, *([] if options.datasets else [mixture(STATIONARY, options.seed)])]
     learners = [name for name in LEARNERS if NAMES[name] in options.algorithms]
     runs = min(options.runs, RUNS)
@@ -70,29 +71,29 @@ def run(found: Sequence[Stream], options: Any, console: Console, progress: Conso
     with Journal(options.out / "theory_journal.jsonl") as journal:
         units = {unit.keys[0]: unit for stream in streams for unit in plan(stream, learners, seeds)}
         missing = [unit for key, unit in units.items() if key not in journal.records]
-        with Patience(sum(cost(unit) for unit in units.values()), progress, "regret") as patience:
-            patience.tick(sum(cost(unit) for key, unit in units.items() if key in journal.records))
-            with closing(spread(missing, options.jobs, prefer="processes")) as coming:
+        with Progress(sum(cost(unit) for unit in units.values()), stderr, "regret") as bar:
+            bar.tick(sum(cost(unit) for key, unit in units.items() if key in journal.records))
+            with closing(run_parallel(missing, options.jobs, prefer="processes")) as coming:
                 for keys, records in coming:
                     journal.add(keys, records)
-                    patience.tick(cost(units[keys[0]]))
+                    bar.tick(cost(units[keys[0]]))
         for stream in streams:
             records = [journal.records[unit.keys[0]] for unit in plan(stream, learners, seeds)]
-            results.append(together(stream, learners, records))
-    with Patience(complexity.ticks(), progress, "complexity") as patience:
-        exponents = complexity.measure(patience.tick)
+            results.append(summarise(stream, learners, records))
+    with Progress(complexity.ticks(), stderr, "complexity") as bar:
+        exponents = complexity.measure(bar.tick)
     write_json(
         options.out / "theory.json", {"runs": runs, "subsets": SUBSETS, "streams": results, "complexity": exponents}
     )
     show(results, exponents, console)
 
 
-def plan(stream: Stream, learners: Sequence[LearnerName], seeds: Sequence[int]) -> list[Unit]:
-    """One unit per seed; before them, on a short stream, one for the best function."""
+def plan(stream: Stream, learners: Sequence[str], seeds: Sequence[int]) -> list[Unit]:
+    """One unit per seed; for a short stream, first one for the best function."""
     at = horizons(len(stream.y))
     name = f"{__version__} / {stream.name} / {fingerprint(stream)}"
     units = [
-        Unit((f"{name} / {', '.join(learners)} / {seed}",), followed,
+        Unit((f"{name} / {', '.join(learners)} / {seed}",), track_regret,
              {"stream": stream, "seed": seed, "at": at, "learners": list(learners)})
         for seed in seeds
     ]  # fmt: skip
@@ -102,8 +103,8 @@ def plan(stream: Stream, learners: Sequence[LearnerName], seeds: Sequence[int]) 
 
 
 def cost(unit: Unit) -> int:
-    """Rounds, or so."""
-    return int(sum(unit.given["at"])) * len(unit.given.get("learners", "1"))
+    """The approximate number of rounds."""
+    return int(sum(unit.arguments["at"])) * len(unit.arguments.get("learners", "1"))
 
 
 def best_exactly(stream: Stream, at: list[int]) -> list[Record]:
@@ -111,23 +112,23 @@ def best_exactly(stream: Stream, at: list[int]) -> list[Record]:
     return [{"best": [hindsight.exact(kernels, stream.X[:T], stream.y[:T], lam) for T in at]}]
 
 
-def followed(stream: Stream, seed: int, at: list[int], learners: list[LearnerName]) -> list[Record]:
+def track_regret(stream: Stream, seed: int, at: list[int], learners: list[str]) -> list[Record]:
     d = stream.X.shape[1]
     V = frequencies(dictionary("paper"), column_names(d), Settings().n_features, seed)
-    followers = [
-        Follower(learner, Settings.paper(T).problem(learner, d)._replace(V=V), T, seed)
+    trackers = [
+        RegretTracker(learner, algorithms.problem(learner, Settings.paper(T), d)._replace(V=V), T, seed)
         for T in at
         for learner in learners
     ]
-    follow(followers, V, stream.X, stream.y)
+    track(trackers, V, stream.X, stream.y)
     points = [
         {
             "learner": f.learner, "T": f.horizon, "loss": None if f.diverged else f.loss,
             "L": float(np.sqrt(f.gradient2)),
             "least_q": f.least_q, "inverse_q": f.inverse_q.tolist(), "inverse_q_bar": f.inverse_q_bar.tolist(),
-            "losses_beyond": f.losses_beyond, "gradients_beyond": f.gradients_beyond, "seen": f.seen,
+            "losses_out_of_range": f.losses_out_of_range, "large_gradients": f.large_gradients, "seen": f.pairs,
         }
-        for f in followers
+        for f in trackers
     ]  # fmt: skip
     record: Record = {"points": points}
     if len(stream.y) > EXACT:
@@ -136,7 +137,7 @@ def followed(stream: Stream, seed: int, at: list[int], learners: list[LearnerNam
     return [record]
 
 
-def together(stream: Stream, learners: Sequence[LearnerName], records: list[Record]) -> dict[str, Any]:
+def summarise(stream: Stream, learners: Sequence[str], records: list[Record]) -> dict[str, Any]:
     """Regret, bounds and growth of one stream from its records."""
     rows, d = stream.X.shape
     at = horizons(rows)
@@ -162,13 +163,12 @@ def together(stream: Stream, learners: Sequence[LearnerName], records: list[Reco
     }  # fmt: skip
 
 
-def point(learner: LearnerName, T: int, d: int, runs: list[Any], bests: list[hindsight.Best]) -> Point:
+def point(learner: str, T: int, d: int, runs: list[Any], bests: list[hindsight.Best]) -> Point:
     settings = Settings.paper(T)
     kernels = dictionary("paper")
     rates = bounds.Rates(T, len(kernels), settings.schedule.eta, settings.schedule.xi)
-    alive = all(
-        run["loss"] is not None and run["loss"] <= T for run in runs
-    )  # beyond T it has diverged, as in the tables
+    # a mean loss above 1 counts as diverged, as in the tables
+    alive = all(run["loss"] is not None and run["loss"] <= T for run in runs)
     pairs = zip(runs, bests, strict=True) if alive else ()
     regrets = [run["loss"] - best.loss for run, best in pairs]  # (20)
     star, C = bests[0].kernel, float(np.mean([best.C for best in bests]))
@@ -184,7 +184,7 @@ def point(learner: LearnerName, T: int, d: int, runs: list[Any], bests: list[hin
             np.mean([run[name] for run in runs], axis=0) for name in ("inverse_q", "inverse_q_bar")
         )
         norm = float(np.sqrt(np.mean([best.norm2 for best in bests])))
-        A = settings.problem(learner, d).graph.A
+        A = algorithms.problem(learner, settings, d).graph.A
         mean_bar, mean_q = float(inverse_q_bar[A[:, star]].min()) / T, float(inverse_q[star]) / T
         if learner == "sfg-mkl":
             bound = bounds.theorem_3(rates, A, star, inverse_q, inverse_q_bar, eps, C, L)
@@ -209,8 +209,8 @@ def point(learner: LearnerName, T: int, d: int, runs: list[Any], bests: list[hin
         "beta": beta,
         "bound": bound,
         "bound_without_features": without,
-        "beyond": sum(run["losses_beyond"] for run in runs) / seen,
-        "gradients_beyond": sum(run["gradients_beyond"] for run in runs) / seen,
+        "losses_out_of_range": sum(run["losses_out_of_range"] for run in runs) / seen,
+        "large_gradients": sum(run["large_gradients"] for run in runs) / seen,
         "mean_inverse_q_bar": mean_bar,
         "mean_inverse_q": mean_q,
     }
@@ -229,12 +229,12 @@ def needed(last: list[Point], d: int) -> list[dict[str, Any]]:
         sigma2 = d / dictionary("paper")[p["star"]].length_scale ** 2
         eps = 1 / (4 * p["L"] * p["C"])
         start = np.log(N * 5) if p["beta"] is None else 2 * np.log(N)
-        heard = (
+        inverse_terms = (
             (p["mean_inverse_q_bar"] + p["L"] ** 2 * p["mean_inverse_q"]) / 2 + N / 2
             if p["beta"] is None
             else (p["L"] ** 2 + N * p["beta"] + 1) / (2 * p["beta"])
         )
-        constant = float(start + (1 + eps) * p["C"] ** 2 / 2 + 1 + heard)
+        constant = float(start + (1 + eps) * p["C"] ** 2 / 2 + 1 + inverse_terms)
         out.append({"algorithm": p["algorithm"], "epsilon": eps, "D": bounds.features_needed(eps, sigma2, d),
                     "T": bounds.rounds_needed(constant, 0.75)})  # fmt: skip
     return out
@@ -253,7 +253,8 @@ def show(results: list[dict[str, Any]], exponents: list[complexity.Exponent], co
                 out.add_row(
                     r["dataset"], p["algorithm"], "diverges" if p["regret"] is None else f"{p['regret'] / p['T']:.4f}",
                     f"{fit['exponent']:.2f} [{fit['low']:.2f}, {fit['high']:.2f}]".replace("[", r"\[") if fit else "",
-                    "" if p["bound"] is None else f"{p['bound'] / p['T']:.3g}", f"{100 * p['beyond']:.2f} %",
+                    "" if p["bound"] is None else f"{p['bound'] / p['T']:.3g}", f"{100 * p['losses_out_of_range']:.2f} "
+                    "%",
                 )  # fmt: skip
     console.print()
     console.print(out)

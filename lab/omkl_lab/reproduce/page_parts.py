@@ -1,14 +1,14 @@
-"""What the README, docs/reproduction.md and docs/deviations.md quote of the reproduction."""
+"""The generated parts of README, docs/reproduction.md and docs/deviations.md about the reproduction."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from omkl_lab.configurations import DEFAULTS, MATCHING, NAMES
 from omkl_lab.data.sets import PAPER
-from omkl_lab.entrants import DEFAULTS, MATCHING, NAMES
 from omkl_lab.markdown import table
 from omkl_lab.reproduce import claims
-from omkl_lab.reproduce.beyond import Sweep, shown
-from omkl_lab.reproduce.results import Place, Result
+from omkl_lab.reproduce.parameter_sweeps import Sweep, shown
+from omkl_lab.reproduce.results import CaseId, Result
 from omkl_lab.reproduce.tables import seconds, within
 
 TITLES = {name: name.replace("_", " ") for name in PAPER}
@@ -22,13 +22,13 @@ def milli(cell: Result | None) -> str:
     return DIVERGES if cell["mse"] is None else f"{1e3 * cell['mse']:.2f}"
 
 
-def published(measured: Mapping[Place, Result], name: str, algorithm: str) -> str:
+def published(measured: Mapping[CaseId, Result], name: str, algorithm: str) -> str:
     found = next((cell["paper_mse"] for (d, a, _), cell in measured.items() if (d, a) == (name, algorithm)), None)
     return "-" if found is None else f"{1e3 * found:.2f}"
 
 
-def in_forms(measured: Mapping[Place, Result], rows: list[tuple[str, str, str | None]]) -> str:
-    """Rows of (title, algorithm, form), form None for the paper's own numbers; the paper's sets across."""
+def in_forms(measured: Mapping[CaseId, Result], rows: list[tuple[str, str, str | None]]) -> str:
+    """A row for each (title, algorithm, form), a column for each of the paper's data sets; form None: published."""
 
     def cell(name: str, algorithm: str, form: str | None) -> str:
         return published(measured, name, algorithm) if form is None else milli(measured.get((name, algorithm, form)))
@@ -37,7 +37,7 @@ def in_forms(measured: Mapping[Place, Result], rows: list[tuple[str, str, str | 
     return table(["", *TITLES.values()], lines)
 
 
-def of_the_paper(measured: Mapping[Place, Result]) -> str:
+def of_the_paper(measured: Mapping[CaseId, Result]) -> str:
     return in_forms(
         measured,
         [
@@ -45,48 +45,50 @@ def of_the_paper(measured: Mapping[Place, Result]) -> str:
             ("Raker, here, paper's protocol", "Raker", MATCHING["Raker"].form),
             ("Raker, here, `Settings()`", "Raker", DEFAULTS),
             ("SFG-MKL-R, paper", "SFG-MKL-R", None),
-            ("SFG-MKL-R, here, node 1 held after 300 rounds, 1-D distances", "SFG-MKL-R", FIRST),
-            ("SFG-MKL-R, here, as the paper's text has it (argmax)", "SFG-MKL-R", ARGMAX),
+            ("SFG-MKL-R, here, node 1 after 300 rounds, 1-D distances", "SFG-MKL-R", FIRST),
+            ("SFG-MKL-R, here, argmax after 300 rounds (the paper's text)", "SFG-MKL-R", ARGMAX),
             ("SFG-MKL-R, here, `Settings()`", "SFG-MKL-R", DEFAULTS),
         ],
     )
 
 
-def matching(measured: Mapping[Place, Result]) -> str:
-    """The form that matches each published column."""
+def matching(measured: Mapping[CaseId, Result]) -> str:
+    """The published numbers and ours in the form that matches them."""
     rows = []
     for algorithm, match in MATCHING.items():
         ours = {name: milli(measured.get((name, algorithm, match.form))) for name in TITLES}
         pairs = [f"{published(measured, name, algorithm)} / {ours[name]}" for name in TITLES]
         rows.append([f"{algorithm}: {match.form}", *pairs])
     done, of_all = within(list(measured.values()))
-    rooms = [(name, f"{m.within:g} x {m.unit}" if m.unit else f"{100 * m.within:g} %") for name, m in MATCHING.items()]
+    tolerances = [
+        (name, f"{m.within:g} x {m.unit}" if m.unit else f"{100 * m.within:g} %") for name, m in MATCHING.items()
+    ]
     return (
-        f"In the form that matches the published column, {done} of {of_all} cells come out within the tolerance "
-        f"({', '.join(f'{name} {room}' for name, room in rooms)}):\n\n"
+        f"In the form that matches the published column, {done} of {of_all} results agree within the tolerance "
+        f"({', '.join(f'{name} {tolerance}' for name, tolerance in tolerances)}):\n\n"
         + table(["paper / ours", *TITLES.values()], rows)
     )
 
 
-def held_nodes(measured: Mapping[Place, Result]) -> str:
+def commit_rules(measured: Mapping[CaseId, Result]) -> str:
     rows: list[tuple[str, str, str | None]] = []
     for algorithm, printed_as in (("SFG-MKL", "Algorithm 1"), ("SFG-MKL-R", "Algorithm 2")):
         rows += [
             (f"{algorithm}, published", algorithm, None),
-            ("first node held", algorithm, "commit first"),
-            ("first node held, Delta in one dimension", algorithm, FIRST),
-            ("argmax, as the text has it", algorithm, ARGMAX),
-            (f"none held, as {printed_as} is printed", algorithm, NEVER),
+            ("first node", algorithm, "commit first"),
+            ("first node, Delta in one dimension", algorithm, FIRST),
+            ("argmax, as in the text", algorithm, ARGMAX),
+            (f"no commitment, as {printed_as} is printed", algorithm, NEVER),
         ]
     return in_forms(measured, rows)
 
 
-def graph_feedback(measured: Mapping[Place, Result]) -> str:
+def graph_feedback(measured: Mapping[CaseId, Result]) -> str:
     forms = dict.fromkeys(form for _, algorithm, form in measured if algorithm == "OMKL-GF" and form != DEFAULTS)
     return in_forms(measured, [("published", "OMKL-GF", None), *((form, "OMKL-GF", form) for form in forms)])
 
 
-def on_random_features(measured: Mapping[Place, Result]) -> str:
+def on_random_features(measured: Mapping[CaseId, Result]) -> str:
     return in_forms(
         measured,
         [
@@ -97,18 +99,18 @@ def on_random_features(measured: Mapping[Place, Result]) -> str:
     )
 
 
-def longest_run(measured: Mapping[Place, Result]) -> str:
+def longest_run(measured: Mapping[CaseId, Result]) -> str:
     cell = measured["naval", "OMKR", MATCHING["OMKR"].form]
     return f"OMKR on naval takes {seconds(cell['seconds'])} s; the paper's run took {cell['paper_seconds']:,.0f} s."
 
 
 # Claims
 
-RULES = {"first node held": "commit first", "argmax (the text)": ARGMAX, "none held": NEVER}
+RULES = {"first node": "commit first", "argmax (the text)": ARGMAX, "no commitment": NEVER}
 
 
-def claimed(measured: Mapping[Place, Result], lines: Sequence[Sweep]) -> str:
-    """The claims on error and time by the rule that holds a node; below them OMKL-GF's."""
+def claimed(measured: Mapping[CaseId, Result], lines: Sequence[Sweep]) -> str:
+    """The claims about error and time for each commit rule, and the claim about OMKL-GF."""
     found = claims.claims(list(measured.values()), [], lines)
     rows = []
     for claim in found:
@@ -120,7 +122,7 @@ def claimed(measured: Mapping[Place, Result], lines: Sequence[Sweep]) -> str:
             rows.append([claim.quote, *("holds" if all(holds) else "does not hold" for holds in judged.values())])
     draws = next(verdict for claim in found if claim.quote.startswith("For OMKL-GF") for verdict in claim.verdicts)
     return (
-        f"{table(['claim', *RULES], rows)}\nThat OMKL-GF is best with 10 draws {draws.word}: {draws.why} (`--beyond`)."
+        f"{table(['claim', *RULES], rows)}\nThat OMKL-GF is best with 10 draws {draws.word}: {draws.why} (`--sweeps`)."
     )
 
 
@@ -139,10 +141,10 @@ def regret(theory: Any) -> str:
                     f"{fit['exponent']:.2f}" if fit else "", f"{fit['low']:.2f} to {fit['high']:.2f}" if fit else "",
                     "" if p["bound"] is None else f"{p['bound'] / p['T']:.3g}",
                     "" if p["bound"] is None else f"{p['bound_without_features'] / p['T']:.3g}",
-                    f"{100 * p['beyond']:.2f} %",
+                    f"{100 * p['losses_out_of_range']:.2f} %",
                 ])  # fmt: skip
     return table(
-        ["stream", "algorithm", "regret / T", "exponent", "its 95 %", "bound / T", "without features", "loss > 1"],
+        ["stream", "algorithm", "regret / T", "exponent", "95 % interval", "bound / T", "without features", "loss > 1"],
         rows, left=2,
     )  # fmt: skip
 
@@ -178,16 +180,16 @@ def complexity(theory: Any) -> str:
     return table(["algorithm", "printed", *factors], rows, left=2)
 
 
-# Beyond the paper
+# Parameter sweeps
 
 
 def sweeps(lines: Sequence[Sweep]) -> str:
-    """One factor at a time, the paper's sets across; SFG-MKL alone where Raker has no such factor."""
+    """One factor at a time, with the paper's data sets as columns; SFG-MKL alone if Raker does not have the factor."""
     rows = pairs(lines, [(f, v) for f, v in settings_of(lines) if f != "classification"], list(TITLES))
     return table(["Raker / SFG-MKL", *TITLES.values()], rows)
 
 
-def wrong_signs(lines: Sequence[Sweep]) -> str:
+def classification_errors(lines: Sequence[Sweep]) -> str:
     sets = list(dict.fromkeys(line["dataset"] for line in lines if line["factor"] == "classification"))
     return table(["Raker / SFG-MKL", *sets], pairs(lines, settings_of(lines, "classification"), sets))
 
@@ -219,31 +221,32 @@ def of_readings(lines: Sequence[Mapping[str, Any]]) -> str:
     return table(["", *TITLES.values()], rows)
 
 
-def other_readings(measured: Mapping[Place, Result], readings: Any) -> str:
+def other_readings(measured: Mapping[CaseId, Result], readings: Any) -> str:
     published_too = in_forms(measured, [(f"{name}, published", name, None) for name in ("Raker", "OMKR")])
     return published_too + "".join(of_readings(readings["readings"]).splitlines(keepends=True)[2:])
 
 
-def held_node(readings: Any) -> str:
-    moves, chances = ([line[what] for line in readings["held"]] for what in ("moves", "chance"))
+def argmax_node(readings: Any) -> str:
+    moves, probabilities = ([line[what] for line in readings["held"]] for what in ("moves", "probability"))
     return (
-        f"With `argmax` the node is another one in {span(moves, '.0%')} of the rounds after 300 (seed 0, the four "
-        "data sets). The neighbours of a node that is held are heard every time, while their q says "
-        f"{span(chances, '.2f')} (medians): their steps, divided by q, are {1 / max(chances):.0f} to "
-        f"{1 / min(chances):.0f} times as long as those of a kernel that is always heard."
+        f"With `argmax` the node changes in {span(moves, '.0%')} of the rounds after 300 (seed 0, the four data sets). "
+        "The neighbours of a fixed node are evaluated in every round, while their probability q is "
+        f"{span(probabilities, '.2f')} (medians): their steps, divided by q, are {1 / max(probabilities):.0f} to "
+        f"{1 / min(probabilities):.0f} times as long as those of a kernel that is evaluated with probability 1."
     )
 
 
-def cures(readings: Any) -> str:
-    blown = next(c for c in readings["cures"] if (c["title"], c["dataset"]) == ("none", "naval"))
+def stabilisers(readings: Any) -> str:
+    diverging = next(c for c in readings["stabilisers"] if (c["title"], c["dataset"]) == ("none", "naval"))
     return (
-        f'SFG-MKL with `commit="never"`, {readings["seeds"]} feature sets. On naval without a cure '
-        f"{blown['diverged']} of {blown['runs']} diverge; their MSE x 1e-3 ends between {1e3 * blown['least']:.0e} and "
-        f"{1e3 * blown['most']:.0e}.\n\n" + of_readings(readings["cures"])
+        f'SFG-MKL with `commit="never"`, {readings["seeds"]} feature sets. On naval without a stabiliser '
+        f"{diverging['diverged']} of {diverging['runs']} diverge; their MSE x 1e-3 is between "
+        f"{1e3 * diverging['least']:.0e} and "
+        f"{1e3 * diverging['most']:.0e}.\n\n" + of_readings(readings["stabilisers"])
     )
 
 
-def safe_defaults(measured: Mapping[Place, Result]) -> str:
+def safe_defaults(measured: Mapping[CaseId, Result]) -> str:
     names = [algorithm for _, algorithm, form in measured if form == DEFAULTS]
     return in_forms(measured, [(name, name, DEFAULTS) for name in dict.fromkeys(names)])
 
@@ -251,11 +254,11 @@ def safe_defaults(measured: Mapping[Place, Result]) -> str:
 # The pages
 
 
-def in_reproduction(measured: Mapping[Place, Result], theory: Any, lines: Sequence[Sweep]) -> dict[str, str]:
+def in_reproduction(measured: Mapping[CaseId, Result], theory: Any, lines: Sequence[Sweep]) -> dict[str, str]:
     return {
         "matching": matching(measured),
         "longest run": longest_run(measured),
-        "held nodes": held_nodes(measured),
+        "commit rules": commit_rules(measured),
         "graph feedback": graph_feedback(measured),
         "random features": on_random_features(measured),
         "claims": claimed(measured, lines),
@@ -263,14 +266,14 @@ def in_reproduction(measured: Mapping[Place, Result], theory: Any, lines: Sequen
         "what it takes": what_it_takes(theory),
         "complexity": complexity(theory),
         "sweeps": sweeps(lines),
-        "wrong signs": wrong_signs(lines),
+        "classification errors": classification_errors(lines),
     }
 
 
-def in_deviations(measured: Mapping[Place, Result], readings: Any) -> dict[str, str]:
+def in_deviations(measured: Mapping[CaseId, Result], readings: Any) -> dict[str, str]:
     return {
-        "held node": held_node(readings),
+        "argmax node": argmax_node(readings),
         "other readings": other_readings(measured, readings),
-        "cures": cures(readings),
+        "stabilisers": stabilisers(readings),
         "safe defaults": safe_defaults(measured),
     }

@@ -1,4 +1,4 @@
-"""theory.json as charts and tables of the report."""
+"""Charts and tables of theory.json for the report."""
 
 from typing import Any
 
@@ -26,20 +26,20 @@ def regret_chart(stream: Any) -> Chart:
             "error_y": {"type": "data", "array": [p["regret_std"] or 0 for p in alive], "thickness": 1},
             "hovertemplate": "T = %{x}<br>regret %{y:.3g}",
         })  # fmt: skip
-        for key, dash, words in (
+        for key, dash, label in (
             ("bound", "dash", "bound"), ("bound_without_features", "dot", "bound without the random-feature terms")
         ):  # fmt: skip
             known = [p for p in points if p[key] is not None]
             if known:
                 number = "(21)" if name == "SFG-MKL" else "(26)"
                 data.append({
-                    "type": "scatter", "mode": "lines", "name": f"{name}, {words} {number}",
+                    "type": "scatter", "mode": "lines", "name": f"{name}, {label} {number}",
                     "x": [p["T"] for p in known], "y": [p[key] for p in known],
                     "line": {"color": COLOURS[name], "dash": dash, "width": 1.5},
                     "hovertemplate": "T = %{x}<br>bound %{y:.3g}",
                 })  # fmt: skip
     T = sorted({p["T"] for p in stream["points"]})
-    data.append({"type": "scatter", "mode": "lines", "name": "T: what (as2) allows anybody", "x": T, "y": T,
+    data.append({"type": "scatter", "mode": "lines", "name": "T, the largest regret under (as2)", "x": T, "y": T,
                  "line": {"color": "#7a8ca5", "width": 1}})  # fmt: skip
     about = f"Stochastic regret and its bounds against the horizon T on {stream['dataset']}, both axes logarithmic"
     axis = {"type": "log", "exponentformat": "power", "dtick": 1}
@@ -50,13 +50,15 @@ def regret_chart(stream: Any) -> Chart:
 def tables_of(theory: Any) -> dict[str, Any]:
     return {
         "words": [
-            "Regret (20): what the learner was to lose in expectation over the node of a round, given the past, less "
-            "what the best function in hindsight (19) loses, with the same regularised loss (5) on both sides, so that "
+            "Regret (20): the learner's loss in expectation over the node of a round, given the past, minus the loss "
+            "of the best function in hindsight (19), with the same regularised loss (5) on both sides, so that "
             "the ridge of the best function is T lambda. The nodes of SFG-MKL and SFG-MKL-R are enumerated; OMKL-GF's "
-            f"subsets are too many and {theory['subsets']} are sampled in every round. Every horizon T is a run of its "
-            f"own with eta = xi = 1 / sqrt(T), {theory['runs']} feature sets each, no node held (commit never).",
-            "All streams but the generated one (mixture) are files in their own order, whose law drifts: there regret "
-            "may fall with T, or below zero, and an exponent describes the file as much as the algorithm.",
+            f"subsets are too many and {theory['subsets']} are sampled in every round. Every horizon T is a separate "
+            f"run with eta = xi = 1 / sqrt(T), {theory['runs']} feature sets each, without committing to a node "
+            "(commit never).",
+            "All streams except the generated one (mixture) are files in their original order, which are not "
+            "stationary: "
+            "regret may decrease with T or be negative, and an exponent describes the file as much as the algorithm.",
         ],
         "tables": [regret_table(theory), bound_table(theory), needed_table(theory), complexity_table(theory)],
     }
@@ -83,8 +85,8 @@ def regret_table(theory: Any) -> dict[str, Any]:
     return {
         "title": "Regret and its growth", "rows": rows,
         "words": ["Exponent: slope of log regret on log T at the horizons of positive regret (how many: "
-                  "column positive), with its 95 % interval. Stated: the exponent that the paper, or what it cites, "
-                  "bounds the regret with."],
+                  "column positive), with its 95 % interval. Stated: the exponent of the bound in the paper or in the "
+                  "work it cites."],
         "head": ("stream", "algorithm", "T", "regret", "sd", "regret / T", "best loss / T", "exponent", "95 %",
                  "positive", "stated", "best function in"),
     }  # fmt: skip
@@ -101,20 +103,20 @@ def bound_table(theory: Any) -> dict[str, Any]:
                     "" if p["bound"] is None else f"{p['bound_without_features'] / p['T']:.4g}",
                     "" if p["bound"] is None else "yes" if p["bound"] >= p["T"] else "no",
                     f"{p['epsilon']:.2f}", f"{p['C']:.1f}", f"{p['L']:.3g}", f"{p['least_q']:.2g}",
-                    "" if p["beta"] is None else f"{p['beta']:.2g}", f"{100 * p['beyond']:.3f} %",
-                    f"{100 * p['gradients_beyond']:.3f} %",
+                    "" if p["beta"] is None else f"{p['beta']:.2g}", f"{100 * p['losses_out_of_range']:.3f} %",
+                    f"{100 * p['large_gradients']:.3f} %",
                 ])  # fmt: skip
     return {
         "title": "The bounds on the same runs", "rows": rows,
         "words": [
             "Losses lie in [0, 1] by (as2), so regret cannot exceed T: a bound of more than 1 per round is vacuous"
             + ("; all of these are. " if all(row[5] != "no" for row in rows) else ", as the column says. ")
-            + "Two things make it so. The probability statement at D = 50 and 95 % forces epsilon to about 2 or above, "
+            + "There are two reasons. The probability statement at D = 50 and 95 % forces epsilon to about 2 or above, "
             "while a kernel's error is never above 2, and the term epsilon L T C alone is then hundreds of times T. "
-            "And C, the sum of the coefficients' sizes of the best function, is in the hundreds, so that "
-            "(1 + epsilon) C^2 / (2 eta) is too. The column without the random-feature terms has |f*|^2 in place of "
-            "(1 + epsilon) C^2 and no epsilon L T C.",
-            "L is the longest gradient that occurred, over all rounds and kernels; epsilon belongs to the best kernel; "
+            "And C, the sum of the absolute coefficients of the best function, is in the hundreds, which makes "
+            "(1 + epsilon) C^2 / (2 eta) large as well. The column without the random-feature terms has |f*|^2 in "
+            "place of (1 + epsilon) C^2 and no epsilon L T C.",
+            "L is the largest gradient norm over all rounds and kernels; epsilon belongs to the best kernel; "
             "beta is the least q of the run, or 1/N, whichever is less, which is all that the proof of Theorem 4 uses. "
             "(21) is taken at the node i for which it is least. Loss > 1 and gradient > 2 are the shares of (round, "
             "kernel) pairs outside what (as2) assumes of targets in [0, 1].",
@@ -133,8 +135,8 @@ def needed_table(theory: Any) -> dict[str, Any]:
     return {
         "title": "How D and T would have to grow", "rows": rows,
         "words": ["The least D (random features) and T (samples) for which the bound falls to T, with C, L and means "
-                  "of 1/q as measured: a quarter of T for epsilon L T C, which D must bring down, the rest for what "
-                  "grows like sqrt(T)."],
+                  "of 1/q as measured: a quarter of T for epsilon L T C, which D must reduce, the rest for the terms "
+                  "that grow like sqrt(T)."],
         "head": ("stream", "algorithm", "epsilon", "D needed", "T needed"),
     }  # fmt: skip
 
@@ -150,7 +152,7 @@ def complexity_table(theory: Any) -> dict[str, Any]:
         "title": "The complexity paragraph", "rows": rows,
         "words": [
             "Time per sample on one core against one factor at a time, about N = 41, D = 50, M = 5, d = 15 (OMKR: 1000 "
-            "samples held), and the slope in logarithms. The printed O(.) count inner products. A sine and a cosine "
+            "stored samples), and the slope in logarithms. The printed O(.) count inner products. A sine and a cosine "
             "per feature cost as much as a few dimensions do and do not grow with d, so the slopes in d stay below 1 "
             "at these sizes. OMKR here computes each distance once for all N kernels, t (d + N) instead of t d N, and "
             "N exponentials outweigh d products, so its slope in d is small. SFG-MKL also normalises N weights "

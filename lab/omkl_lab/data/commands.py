@@ -1,4 +1,4 @@
-"""`omkl data`: what there is, where it lies, and getting what is missing."""
+"""The work of `omkl-lab data`: list the data sets, print a path, download."""
 
 from pathlib import Path
 
@@ -8,8 +8,8 @@ from rich.table import Table
 from rich.text import Text
 
 from omkl_lab.data.download import ARCHIVES, fetch
-from omkl_lab.data.sets import EMBEDDED, SETS, MissingSetError, find, how_to_get, locate
-from omkl_lab.progress import Patience
+from omkl_lab.data.sets import EMBEDDED, SETS, DataSetNotFoundError, find, how_to_get, locate
+from omkl_lab.progress import Progress
 
 
 def listing() -> Table:
@@ -23,24 +23,22 @@ def listing() -> Table:
         elif path := locate(s.name):
             where = Text(str(path))
         else:
-            where = Text(
-                "missing; " + ("omkl data fetch gets it" if s.name in ARCHIVES else "bring it yourself"), "dim"
-            )
+            where = Text("not found; " + ("see data fetch" if s.name in ARCHIVES else "add it by hand"), "dim")
         out.add_row(s.name, str(s.rows), str(s.features), s.task, where)
     return out
 
 
 def path_of(name: str) -> Path:
-    """The file of a set that is at hand."""
+    """The path of a data set's file."""
     if find(name).name in EMBEDDED:
-        raise MissingSetError(f"{name} is embedded and has no file")
+        raise DataSetNotFoundError(f"{name} is embedded and has no file")
     path = locate(name)
     if path is None:
-        raise MissingSetError(f"{name} is not at hand: {how_to_get(name)}")
+        raise DataSetNotFoundError(f"data set {name} not found: {how_to_get(name)}")
     return path
 
 
 def get(name: str, console: Console) -> Path:
-    """Fetch a set into the cache, whether or not it is there already."""
-    with Patience(None, console, f"fetching {name}") as patience:
-        return fetch(find(name).name, patience.at)
+    """Download a data set into the cache, replacing an earlier download."""
+    with Progress(None, console, f"downloading {name}") as bar:
+        return fetch(find(name).name, bar.update)

@@ -1,4 +1,4 @@
-"""`--beyond`: one factor at a time, other kernels, and classification. To sweeps.jsonl."""
+"""`--sweeps`: varies one setting at a time, other kernels, and classification; writes sweeps.jsonl."""
 
 from collections.abc import Callable, Sequence
 from contextlib import closing
@@ -9,35 +9,35 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from omkl import losses
+from omkl import algorithms, losses
 from omkl._version import __version__
+from omkl.algorithms.settings import Settings
 from omkl.kernels import Gaussian, log_grid
 from omkl.online import Online
 from omkl.report.charts import Chart, chart, choice
-from omkl.settings import LearnerName, Settings
+from omkl_lab.configurations import NAMES
 from omkl_lab.data.sets import SETS
-from omkl_lab.entrants import NAMES
 from omkl_lab.files import write_lines
-from omkl_lab.parallel import Journal, Record, Unit, spread, stop_if_told
-from omkl_lab.prequential import DIVERGED, Features, go_through
-from omkl_lab.progress import Patience
+from omkl_lab.parallel import Journal, Record, Unit, raise_if_stopped, run_parallel
+from omkl_lab.prequential import DIVERGED, Features, run_stream
+from omkl_lab.progress import Progress
 from omkl_lab.reproduce.charts import COLOURS
 from omkl_lab.reproduce.results import fingerprint
 from omkl_lab.streams import Stream
 
 RUNS = 5
-LEARNERS: tuple[LearnerName, ...] = ("raker", "omkl-gf", "sfg-mkl", "sfg-mkl-r")
+LEARNERS: tuple[str, ...] = ("raker", "omkl-gf", "sfg-mkl", "sfg-mkl-r")
 CLASSIFICATION = tuple(name for name, s in SETS.items() if s.task == "classification")
 
 
 class Setting(NamedTuple):
-    """A value of one factor: changes to the paper's protocol, and the horizon in lengths of the stream."""
+    """One value of one factor: changes to the paper's protocol, and the horizon relative to the stream's length."""
 
     factor: str
     value: str
     changes: dict[str, Any]
-    horizon: float | None = 1.0  # None where nobody knows it
-    learners: tuple[LearnerName, ...] = LEARNERS
+    horizon: float | None = 1.0  # None if unknown
+    learners: tuple[str, ...] = LEARNERS
 
     def settings(self, rows: int) -> Settings:
         horizon = None if self.horizon is None else max(1, round(self.horizon * rows))
@@ -55,22 +55,22 @@ class Sweep(TypedDict):
     mse: float | None  # of a regression set
     log_loss: float | None  # of a classification set
     error_rate: float | None
-    std: float | None  # of the first of these that is there
+    std: float | None  # between runs, of the MSE or the log-loss
     seconds: float
     kernels: float
     diverged: bool
 
 
 def sweep() -> list[Setting]:
-    """About N = 41, D = 50, M = 5, horizon T; the paper's protocol with the step that cannot overshoot."""
+    """Settings around N = 41, D = 50, M = 5, horizon T; the paper's protocol with the importance-weight-aware step."""
 
     def setting(factor: str, value: object, horizon: float | None = 1.0, **changes: Any) -> Setting:
         return Setting(factor, str(value), {"stabiliser": "aware", **changes}, horizon)
 
-    heard = (1, 2, 5, 10, 20, 41)
+    kernels_evaluated = (1, 2, 5, 10, 20, 41)
     return [
-        *(setting("M", M, out_degree=M)._replace(learners=("sfg-mkl", "sfg-mkl-r")) for M in heard),
-        *(setting("M", M, draws=M)._replace(learners=("omkl-gf",)) for M in heard),
+        *(setting("M", M, out_degree=M)._replace(learners=("sfg-mkl", "sfg-mkl-r")) for M in kernels_evaluated),
+        *(setting("M", M, draws=M)._replace(learners=("omkl-gf",)) for M in kernels_evaluated),
         *(setting("D", D, n_features=D) for D in (10, 25, 50, 100, 200)),
         *(setting("N", N, kernels=log_grid(Gaussian, 0.1, 10.0, N)) for N in (11, 21, 41, 81)),
         *(setting("horizon", f"{share:g} T", share) for share in (1 / 64, 1 / 16, 1 / 4, 1, 4)),
@@ -87,19 +87,19 @@ def classification() -> list[Setting]:
     ]
 
 
-class Cell(NamedTuple):
+class SweepCase(NamedTuple):
     """A learner with one setting on one stream."""
 
     stream: Stream
     setting: Setting
-    learner: LearnerName
+    learner: str
 
 
-def run(found: Sequence[Stream], labelled: Sequence[Stream], options: Any, console: Console, progress: Console) -> None:
+def run(found: Sequence[Stream], labelled: Sequence[Stream], options: Any, console: Console, stderr: Console) -> None:
     runs = min(options.runs, RUNS)
     learners = [name for name in LEARNERS if NAMES[name] in options.algorithms]
-    cells = [
-        Cell(stream, setting, learner)
+    cases = [
+        SweepCase(stream, setting, learner)
         for streams, settings in ((found, sweep()), (labelled, classification()))
         for stream in streams
         for setting in settings
@@ -109,50 +109,50 @@ def run(found: Sequence[Stream], labelled: Sequence[Stream], options: Any, conso
     seeds = range(options.seed, options.seed + runs)
     prints = {stream.name: fingerprint(stream) for stream in (*found, *labelled)}
 
-    def key(cell: Cell, seed: int) -> str:
-        name, setting = cell.stream.name, cell.setting
+    def key(case: SweepCase, seed: int) -> str:
+        name, setting = case.stream.name, case.setting
         about = f"{setting.factor} = {setting.value}"
-        return f"{__version__} / {name} / {prints[name]} / {about} / {cell.learner} / {seed}"
+        return f"{__version__} / {name} / {prints[name]} / {about} / {case.learner} / {seed}"
 
     with Journal(options.out / "sweeps_journal.jsonl") as journal:
-        missing = [(cell, seed) for cell in cells for seed in seeds if key(cell, seed) not in journal.records]
-        all_rows = runs * sum(len(cell.stream.y) for cell in cells)
-        with Patience(all_rows, progress, "beyond") as patience:
-            patience.tick(all_rows - sum(len(cell.stream.y) for cell, _ in missing))
-            with closing(spread(plan(missing, key), options.jobs)) as coming:
+        missing = [(case, seed) for case in cases for seed in seeds if key(case, seed) not in journal.records]
+        all_rows = runs * sum(len(case.stream.y) for case in cases)
+        with Progress(all_rows, stderr, "sweeps") as bar:
+            bar.tick(all_rows - sum(len(case.stream.y) for case, _ in missing))
+            with closing(run_parallel(plan(missing, key), options.jobs)) as coming:
                 for names, records in coming:
                     journal.add(names, records)
-                    patience.tick(sum(r["rows"] for r in records))
-        lines = [together(cell, [journal.records[key(cell, seed)] for seed in seeds]) for cell in cells]
+                    bar.tick(sum(r["rows"] for r in records))
+        lines = [summarise(case, [journal.records[key(case, seed)] for seed in seeds]) for case in cases]
     write_lines(options.out / "sweeps.jsonl", lines)
     show(lines, console)
 
 
-def plan(missing: Sequence[tuple[Cell, int]], key: Callable[[Cell, int], str]) -> list[Unit]:
-    """Cells of one stream and seed share their random features; a few at a time, so that little is lost with a kill."""
-    groups: dict[tuple[str, int], list[Cell]] = {}
-    for cell, seed in missing:
-        groups.setdefault((cell.stream.name, seed), []).append(cell)
+def plan(missing: Sequence[tuple[SweepCase, int]], key: Callable[[SweepCase, int], str]) -> list[Unit]:
+    """Units of up to 8 cases of one stream and seed, which share random features; a killed run loses little."""
+    groups: dict[tuple[str, int], list[SweepCase]] = {}
+    for case, seed in missing:
+        groups.setdefault((case.stream.name, seed), []).append(case)
     units = []
     for (_, seed), group in groups.items():
         for start in range(0, len(group), 8):
             part = group[start : start + 8]
-            entries = [(cell.learner, cell.setting.settings(len(cell.stream.y))) for cell in part]
-            given = {"stream": part[0].stream, "seed": seed, "entries": entries}
-            units.append(Unit(tuple(key(cell, seed) for cell in part), replicate, given))
+            entries = [(case.learner, case.setting.settings(len(case.stream.y))) for case in part]
+            arguments = {"stream": part[0].stream, "seed": seed, "entries": entries}
+            units.append(Unit(tuple(key(case, seed) for case in part), replicate, arguments))
     return units
 
 
-def replicate(stream: Stream, seed: int, entries: list[tuple[LearnerName, Settings]]) -> list[Record]:
+def replicate(stream: Stream, seed: int, entries: list[tuple[str, Settings]]) -> list[Record]:
     rows, d = stream.X.shape
     features = Features(d, seed)
     records: list[Record] = []
     for learner, settings in entries:
-        problem = features.given_to(settings.problem(learner, d), settings)
+        problem = features.assign(algorithms.problem(learner, settings, d), settings)
         online = Online(learner, problem, seed)
-        told = go_through(online, stream, between=stop_if_told)
-        f, y = told.predictions, stream.y[: len(told.predictions)]
-        record: Record = {"rows": rows, "seconds": told.seconds, "kernels": online.evaluations / max(online.t, 1)}
+        run = run_stream(online, stream, between=raise_if_stopped)
+        f, y = run.predictions, stream.y[: len(run.predictions)]
+        record: Record = {"rows": rows, "seconds": run.seconds, "kernels": online.evaluations / max(online.t, 1)}
         if len(f) < rows:
             record |= {"loss": None}
         elif settings.loss == "squared":
@@ -164,8 +164,8 @@ def replicate(stream: Stream, seed: int, entries: list[tuple[LearnerName, Settin
     return records
 
 
-def together(cell: Cell, runs: list[Record]) -> Sweep:
-    stream, setting, learner = cell
+def summarise(case: SweepCase, runs: list[Record]) -> Sweep:
+    stream, setting, learner = case
     labels = setting.factor == "classification"
     values = [r["loss"] for r in runs if r["loss"] is not None]
     diverged = len(values) < len(runs) or (not labels and max(values) > DIVERGED)
@@ -186,7 +186,7 @@ def together(cell: Cell, runs: list[Record]) -> Sweep:
     }
 
 
-# Tables and charts are functions of the lines
+# Tables and charts
 
 
 def shown(line: Sweep) -> str:
@@ -208,33 +208,33 @@ def tables_of(lines: Sequence[Sweep]) -> dict[str, Any]:
             found = {line["algorithm"]: line for line in mine if (line["dataset"], line["value"]) == (dataset, value)}
             rows.append([dataset, value, *(shown(found[name]) if name in found else "" for name in names)])
         tables.append(
-            {"title": TITLES[factor], "words": [WORDS[factor]], "head": ("data set", factor, *names), "rows": rows}
+            {"title": TITLES[factor], "words": [NOTES[factor]], "head": ("data set", factor, *names), "rows": rows}
         )
     runs = max(line["runs"] for line in lines)
     return {
         "words": [
-            f"What the paper keeps fixed, one factor at a time; means over {runs} feature sets. Everything follows the "
-            "paper's protocol without holding a node, but with the importance-weight-aware step, so that no value of "
-            "a factor is lost to divergence, unless the table says otherwise."
+            f"Settings that the paper keeps fixed, varied one at a time; means over {runs} feature sets. Unless the "
+            "table says otherwise, runs follow the paper's protocol without committing to a node, but with the "
+            "importance-weight-aware step, so that no value leads to divergence."
         ],
         "tables": tables,
     }
 
 
 TITLES = {
-    "M": "Kernels heard (M)", "D": "Random features (D)", "N": "Kernels in the dictionary (N)", "horizon": "Horizon",
+    "M": "Kernels evaluated per round (M)", "D": "Random features (D)", "N": "Kernels in the dictionary (N)",
+    "horizon": "Horizon",
     "dictionary": "Gaussian and Laplacian kernels", "classification": "Classification",
 }  # fmt: skip
-WORDS = {
+NOTES = {
     "M": "MSE x 1e-3. For SFG-MKL and SFG-MKL-R the out-degree of the graph, for OMKL-GF the number of draws.",
     "D": "MSE x 1e-3.",
-    "N": "MSE x 1e-3. Gaussian kernels with length scales from 0.1 to 10, evenly in the logarithm.",
-    "horizon": "MSE x 1e-3. eta = xi = 1 / sqrt(horizon), with the horizon taken for a multiple of the stream's length "
-    "T; 1 / sqrt(t) where it is unknown, which is Settings(), the library's defaults.",
-    "dictionary": "MSE x 1e-3. The paper's 41 Gaussians, or a grid of Gaussians and one of Laplacians together.",
-    "classification": "Share of wrong signs, each label predicted before it was learned, logistic loss. Labels come in "
-    "long runs in these files, so that a learner which repeats the last label does well; an error rate here is no "
-    "measure of what was understood.",
+    "N": "MSE x 1e-3. Gaussian kernels with length scales from 0.1 to 10, evenly spaced in the logarithm.",
+    "horizon": "MSE x 1e-3. eta = xi = 1 / sqrt(horizon), where the horizon is a multiple of the stream's length "
+    "T; 1 / sqrt(t) if it is unknown, which is the library's default, Settings().",
+    "dictionary": "MSE x 1e-3. The paper's 41 Gaussians, or a grid of Gaussians and one of Laplacians summarise.",
+    "classification": "Share of wrong labels, each predicted before it is learned, logistic loss. Labels come in "
+    "long runs in these files, so that repeating the last label has a low error rate too.",
 }
 
 

@@ -1,6 +1,6 @@
-"""Who runs: every algorithm in every form that the paper leaves open, and with the library's own defaults.
+"""Configurations of the paper's algorithms: every variant that the paper leaves open, and the library's defaults.
 
-The forms stand in experiments/forms.toml.
+The variants ("forms") are declared in experiments/forms.toml.
 """
 
 import tomllib
@@ -9,31 +9,31 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from omkl.settings import LearnerName, Settings
+from omkl.algorithms.settings import Settings
 
 EXPERIMENTS = Path(__file__).parent / "experiments"
 DEFAULTS = "safe defaults"
 
 
 class Matching(NamedTuple):
-    """The form that gives an algorithm's published column."""
+    """The form that reproduces an algorithm's published column, with the tolerance of the comparison."""
 
     form: str
     within: float
-    unit: str = ""  # "1e-3": `within` is in that unit; else it is a share of the published number
+    unit: str = ""  # "1e-3": `within` is absolute, in that unit; otherwise relative to the published number
 
     def agrees(self, ours: float, published: float) -> bool:
-        """Both in plain units."""
-        room = self.within * (1e-3 if self.unit else published)
-        return abs(ours - published) <= room
+        """Whether our MSE is within the tolerance of the published one; neither is scaled by 1e3."""
+        tolerance = self.within * (1e-3 if self.unit else published)
+        return abs(ours - published) <= tolerance
 
 
-class Entrant(NamedTuple):
-    """A learner in one form."""
+class Configuration(NamedTuple):
+    """An algorithm with its settings."""
 
-    learner: LearnerName
+    learner: str
     variant: str
-    changes: dict[str, Any] | None  # to the paper's protocol; None for the library's defaults instead
+    changes: dict[str, Any] | None  # to the paper's protocol; None for the library's defaults
 
     @property
     def algorithm(self) -> str:
@@ -49,32 +49,32 @@ def read_forms() -> dict[str, dict[str, Any]]:
     return tomllib.loads(text)
 
 
-NAMES: dict[LearnerName, str] = {part["learner"]: name for name, part in read_forms().items()}
+NAMES: dict[str, str] = {part["learner"]: name for name, part in read_forms().items()}
 MATCHING = {name: Matching(**part["matching"]) for name, part in read_forms().items() if "matching" in part}
 
 
 def is_matching(line: Mapping[str, Any]) -> bool:
-    """Whether a line of results is in the form that gives its algorithm's published column."""
+    """Whether a result is of the form that reproduces the algorithm's published column."""
     match = MATCHING.get(line["algorithm"])
     return match is not None and match.form == line["variant"]
 
 
-def paper_entrants() -> list[Entrant]:
-    """The paper's protocol in all its forms."""
+def paper_configurations() -> list[Configuration]:
+    """The paper's protocol in all forms."""
     return [
-        Entrant(part["learner"], form, changes)
+        Configuration(part["learner"], form, changes)
         for part in read_forms().values()
         for form, changes in part["forms"].items()
     ]
 
 
-def default_entrants() -> list[Entrant]:
+def default_configurations() -> list[Configuration]:
     """The library's defaults: unknown horizon, stabiliser="aware"."""
-    return [Entrant(learner, DEFAULTS, None) for learner in ("raker", "omkl-gf", "sfg-mkl", "sfg-mkl-r")]
+    return [Configuration(learner, DEFAULTS, None) for learner in ("raker", "omkl-gf", "sfg-mkl", "sfg-mkl-r")]
 
 
 def algorithms_named(names: list[str]) -> list[str]:
-    """These algorithms as the tables write them, whatever the case; all of them where none is named.
+    """The names as spelled in the tables, matched without regard to case; all if none are given.
 
     >>> algorithms_named(["sfg-mkl-r", "omkr"])
     ['OMKR', 'SFG-MKL-R']
@@ -82,6 +82,6 @@ def algorithms_named(names: list[str]) -> list[str]:
     known = {name.lower(): name for name in NAMES.values()}
     for name in names:
         if name.lower() not in known:
-            raise ValueError(f"no algorithm is called {name!r}; there are {', '.join(known.values())}")
+            raise ValueError(f"unknown algorithm {name!r}; choose from {', '.join(known.values())}")
     wanted = {name.lower() for name in names}
     return [name for low, name in known.items() if not wanted or low in wanted]

@@ -1,4 +1,4 @@
-"""The pages: what they quote is in the results, what they show runs, and the site is whole."""
+"""The documentation: examples in the pages run, the reference is complete, links work, and the site builds."""
 
 import ast
 import doctest
@@ -11,8 +11,6 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
-from omkl_lab import markdown, pictures, readme
-from omkl_lab.peers.page import by_course, read
 
 import omkl
 from omkl.stream import cells, columns, records
@@ -21,38 +19,10 @@ from omkl.stream.options import Options
 ROOT = Path(__file__).parents[2]
 PAGES = sorted(path.relative_to(ROOT / "docs").as_posix() for path in (ROOT / "docs").rglob("*.md"))
 RUN = ROOT / "docs" / "run.md"
-FROM_ROOT = {"changelog.md", "contributing.md", "security.md", "command_line.md"}  # which docs/hooks.py brings in
+FROM_ROOT = {"changelog.md", "contributing.md", "security.md", "command_line.md"}  # added by docs/hooks.py
 
 
-# What is generated
-
-
-@pytest.mark.parametrize("path", readme.pages(ROOT), ids=lambda path: path.name)
-def test_what_the_pages_quote_and_draw_is_made_from_the_committed_results(path: Path):
-    assert path.read_text(encoding="utf-8") == readme.pages(ROOT)[path], "run make readme"
-
-
-def test_the_readme_shows_what_the_command_line_says(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.chdir(ROOT)
-    assert readme.quoted_run(ROOT) == readme.command_line(), "run make readme"
-
-
-def test_the_readme_shows_every_set_on_which_a_peer_is_better():
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
-    records = read(ROOT / "results" / "peers.jsonl").values()
-    for name in {r["course"] for r in records if r.get("task") in ("numbers", "drift")}:
-        there = [r for r in records if r.get("course") == name and r.get("mse") is not None]
-        ours = min(r["mse"] for r in there if r["learner"] == "omkl GraphMKL")
-        theirs = min(r["mse"] for r in there if not r["ours"])
-        assert (f"- **{name}**: " in text) == (theirs < ours), name
-
-
-def test_a_page_whose_markers_are_gone_is_refused():
-    with pytest.raises(ValueError, match="once each; put them back"):
-        markdown.filled("nothing here", {"x": "new"}, "a command")
-
-
-# What runs
+# Examples
 
 
 @pytest.mark.parametrize("path", [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))], ids=lambda p: p.name)
@@ -64,7 +34,7 @@ def test_examples_in_the_pages_run(path: Path):
 
 
 def dialogue() -> list[tuple[str, str]]:
-    """The commands on the page, and what it says they print."""
+    """The commands on the page, and their output as shown."""
     found: list[tuple[str, str]] = []
     for block in re.findall(r"```console\n(.*?)```", RUN.read_text(), re.DOTALL):
         for line in block.splitlines():
@@ -111,22 +81,7 @@ def test_a_picture_is_well_formed_and_fetches_nothing(path: Path):
     assert "url(" not in text
 
 
-def test_the_peers_picture_names_every_learner_that_ran_on_all_sets():
-    results = by_course(read(ROOT / "results" / "peers.jsonl"))
-    drawn = pictures.peers(results)
-    named = [dot.name for dot in pictures.everybody(results)]
-    assert len(named) > 10
-    assert all(name in drawn for name in named)
-
-
-def test_the_rooms_picture_shows_every_room_of_the_import_contract():
-    drawn = pictures.rooms(ROOT)
-    rooms = {room for layer in pictures.layers(ROOT) for room in layer}
-    assert rooms >= {"cli", "lab", "estimators", "engine", "rounds", "kernels"}
-    assert all(f">{room}</text>" in drawn and pictures.purpose(ROOT, room) for room in rooms)
-
-
-# Links of the pages that stand in the root; mkdocs checks the others
+# Links of the pages in the root; mkdocs checks the others
 
 
 @pytest.mark.parametrize("name", ["README.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md"])

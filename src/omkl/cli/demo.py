@@ -1,0 +1,31 @@
+"""The command `omkl demo`."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from omkl.cli.base import app, errors_as_messages, in_existing_folder
+
+
+@app.command()
+def demo(
+    out: Annotated[
+        Path, typer.Option(metavar="DIR", file_okay=False, callback=in_existing_folder, help="Output folder.")
+    ] = Path("omkl-demo"),
+    seed: Annotated[int, typer.Option(min=0, metavar="N", help="Seed of the stream and of the learners.")] = 0,
+) -> None:
+    """Compare learners on a generated stream of hourly electricity demand.
+
+    Writes stream.csv and, with the extra `run`, report.html to DIR. Takes some seconds.
+
+    \b
+    Example:
+      omkl demo --out demo --seed 7
+    """
+    with errors_as_messages():
+        from rich.console import Console
+
+        from omkl.demo import run
+
+        run(out, seed, Console(highlight=False, soft_wrap=True))
