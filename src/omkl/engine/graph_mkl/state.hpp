@@ -1,7 +1,7 @@
 // As algorithms/graph_mkl/problem.py and state.py: what never changes, what one round changes, and working memory.
 #pragma once
-#include "graph_mkl_constants.hpp"  // written by the build from algorithms/graph_mkl/constants.py
 #include "../problem.hpp"
+#include "graph_mkl_constants.hpp"  // written by the build from algorithms/graph_mkl/constants.py
 
 namespace omkl::graph_mkl {
 
