@@ -1,4 +1,6 @@
-"""Writes the constants of a Python module, its names in capitals, as a C++ header: constants.py MODULE NAMESPACE HEADER.
+"""Writes the constants of a Python module, its names in capitals, as a C++ header.
+
+python constants.py MODULE NAMESPACE HEADER
 
 The module must import nothing that the interpreter of a build may lack.
 """

@@ -3,13 +3,13 @@ import math
 
 import numpy as np
 import pytest
+from omkl.settings import Settings
 from streams import LEARNERS, gaussians, small
 
 from omkl.algorithms.descent import Descent
 from omkl.algorithms.schedule import Schedule
 from omkl.kernels import Cauchy, Gaussian, dictionary
 from omkl.online import ROUNDS
-from omkl.settings import Settings
 
 COUNTS = ["n_features", "out_degree", "draws", "freeze_after", "horizon", "budget"]
 BAD = [

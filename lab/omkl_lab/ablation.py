@@ -44,7 +44,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
         "singles": (),
         "min_leverage": 0.0,
         "stack": False,
-    },  # fmt: skip
+    },
     "21 kernels and those on single inputs": {"kernels": log_grid(Gaussian, 0.1, 10.0, 21), "singles": SINGLES},
     "twice the random features": {"n_features": 100},
 }

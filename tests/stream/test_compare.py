@@ -13,12 +13,12 @@ import numpy as np
 import pytest
 from browser import assert_quiet, browser_needed, drawn_in, open_page
 from command import invoke
+from omkl.algorithms import names
+from omkl import Settings
 
 from omkl.cli.options import LEARNERS
 from omkl.estimators.core import TargetCore
 from omkl.estimators.declaration import FAMILIES, supports
-from omkl.settings import LEARNERS as ALL
-from omkl.settings import Settings
 from omkl.stream import compare_report
 from omkl.stream.compare import Comparison
 from omkl.stream.options import Options
@@ -50,7 +50,7 @@ def by_name(comparison: Comparison) -> dict[str, Any]:
 
 
 def test_the_command_line_knows_every_learner():
-    assert set(LEARNERS) == set(ALL) == set(FAMILIES)
+    assert set(LEARNERS) == set(names()) == set(FAMILIES)
 
 
 @pytest.mark.parametrize("labels", [(), ("no", "yes")], ids=["numbers", "labels"])

@@ -3,7 +3,6 @@
 from typing import TypedDict
 
 import numpy as np
-from omkl.settings import Settings
 
 from omkl.algorithms.settings import Settings
 from omkl.graph import refined

@@ -7,11 +7,10 @@ import ctypes
 import sys
 
 import numpy as np
-from omkl.settings import GraphSettings, LearnerName, Settings
-from omkl_lab._peaks import peak
 
 from omkl import GraphSettings, Settings
 from omkl.online import Online
+from omkl_lab._peaks import peak
 
 ROWS, D = 256, 15
 OF_THE_PAPER = ("omkr", "rfomkr", "raker", "omkl-gf", "sfg-mkl", "sfg-mkl-r")

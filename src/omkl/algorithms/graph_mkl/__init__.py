@@ -94,7 +94,7 @@ def predict(problem: Problem, state: State, x: Vector) -> Vector:
 def step(
     problem: Problem, state: State, x: Vector, y: float, uniforms: Vector, weight: float = 1.0
 ) -> tuple[State, Info]:
-    x, y = bounded(x), float(bounded(np.float64(y)))
+    x, y = bounded(x), float(bounded(np.array(y)))
     now = evaluate(problem, state, x)
     require_bounded(np.concatenate([e.mean for part in now.evaluations for e in part.values()]))
     numbers = np.array([g * problem.experts + e for g, part in enumerate(now.evaluations) for e in part])

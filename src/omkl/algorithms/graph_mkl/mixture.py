@@ -52,7 +52,8 @@ def mix(problem: Problem, evaluations: Sequence[Evaluations], masks: Sequence[Ma
         if mask[e]
     ]
     if problem.task == "classification":
-        return np.sum([w * label_probabilities(e.mean, e.variance) for w, e in counted], axis=0)  # (G24)
+        p: Vector = np.sum([w * label_probabilities(e.mean, e.variance) for w, e in counted], axis=0)  # (G24)
+        return p
     mean = sum(w * e.mean[0] for w, e in counted)  # (G24)
     spread = sum(w * (e.variance + (e.mean[0] - mean) ** 2) for w, e in counted)  # (G24)
     return np.array([mean, np.sqrt(spread)])

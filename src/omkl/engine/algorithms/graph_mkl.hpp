@@ -14,7 +14,7 @@ using namespace omkl::OMKL_ISA;
 // Experts, mixture and stacking for one row; false where an expert's prediction diverged.
 static bool evaluate(const Problem &p, const State &s, Scratch &scratch, Workspace &w, const double *x,
                      double *prediction, long &evaluated) {
-  for (long k = 0; k < p.V.d; ++k) w.x[k] = bounded_value(x[k]);
+  for (long k = 0; k < p.V.d; ++k) w.x[k] = clipped(x[k], LARGEST_VALUE);
   bool finite = true;
   evaluated = 0;
   for (long g = 0; g < 2; ++g) {
@@ -75,7 +75,7 @@ inline void run(const Problem &p, State &s, Scratch &scratch, Chunk &chunk) {
   Workspace w(p, scratch.extra);
   for (; chunk.done < chunk.rows; ++chunk.done) {
     double *prediction = chunk.out + chunk.done * outputs(p);
-    const double y = bounded_value(chunk.y[chunk.done]), *uniform = chunk.uniforms + 2 * chunk.done;
+    const double y = clipped(chunk.y[chunk.done], LARGEST_VALUE), *uniform = chunk.uniforms + 2 * chunk.done;
     long evaluated;
     if (!evaluate(p, s, scratch, w, chunk.X + chunk.done * p.V.d, prediction, evaluated)) return;
     chunk.evaluated += evaluated;

@@ -184,8 +184,7 @@ static double noise_after(const Problem &p, const ExpertSet &set, const Evaluati
                           double y, double a) {
   const double before = set.noise.level[e], *mean = out.mean + e * p.K;
   if (!p.classify) {
-    const double far = (y - mean[0]) / set.scaling.unit;
-    const double gap = far > TOO_FAR ? TOO_FAR : far < -TOO_FAR ? -TOO_FAR : far;
+    const double gap = clipped((y - mean[0]) / set.scaling.unit, TOO_FAR);
     return (1 - a) * before + a * (gap * gap) / (1 + out.leverage[e]);  // (G21)
   }
   const double v = variance(set, e, out.leverage[e]);
@@ -193,9 +192,7 @@ static double noise_after(const Problem &p, const ExpertSet &set, const Evaluati
   double expected = 0;
   for (long k = 0; k < p.K; ++k) expected += w.probability[k] * mean[k];
   const double slope = (mean[static_cast<long>(y)] - expected) / v;  // (G22)
-  const double after = before * exp(-a * (slope > MAX_SLOPE    ? MAX_SLOPE
-                                          : slope < -MAX_SLOPE ? -MAX_SLOPE
-                                                               : slope));  // (G22)
+  const double after = before * exp(-a * clipped(slope, MAX_SLOPE));  // (G22)
   return after < MIN_TEMPERATURE ? MIN_TEMPERATURE : after > MAX_TEMPERATURE ? MAX_TEMPERATURE : after;
 }
 

@@ -80,22 +80,20 @@ static void update_evidence(const Problem &p, State &s, Workspace &w, double y) 
 
 // Residual stacking
 
-OMKL_INLINE double stack_clip(double a) { return a > STACK_CLIP ? STACK_CLIP : a < -STACK_CLIP ? -STACK_CLIP : a; }
-
 // How far the experts are from the mixture, and the mixture's mean corrected by the stacking on the incumbent's.
 static double stacked(const Problem &p, const State &s, Workspace &w, double mean, double deviation) {
   w.mean = mean, w.deviation = deviation > 0 ? deviation : INFINITY;
   for (Evaluations &out : w.sets)
     for (long e = 0; e < p.stride_stack; ++e) out.differences[e] = 0;
   each_expert(p, s, w, [&](const ExpertSet &, Evaluations &out, long e, bool counted) {
-    if (counted) out.differences[e] = stack_clip((out.mean[e] - mean) / w.deviation);  // (G27)
+    if (counted) out.differences[e] = clipped((out.mean[e] - mean) / w.deviation, STACK_CLIP);  // (G27)
   });
   const double *z = w.sets[s.incumbent].differences;
-  return mean + deviation * stack_clip(dot(s.sets[s.incumbent].stack.theta, z, p.stride_stack));  // (G28)
+  return mean + deviation * clipped(dot(s.sets[s.incumbent].stack.theta, z, p.stride_stack), STACK_CLIP);  // (G28)
 }
 
 static void update_stack(const Problem &p, Stack &stack, Workspace &w, const double *z, double y, double weight) {
-  const double target = stack_clip((y - w.mean) / w.deviation);  // (G29)
+  const double target = clipped((y - w.mean) / w.deviation, STACK_CLIP);  // (G29)
   const double gap = target - dot(stack.theta, z, p.stride_stack);
   factor_times(stack.R, p.E, p.stride_stack, z, w.phi_stack);
   const double leverage = dot(w.phi_stack, w.phi_stack, p.stride_stack);

@@ -6,9 +6,7 @@
 namespace omkl::graph_mkl::OMKL_ISA {
 using namespace omkl::OMKL_ISA;
 
-OMKL_INLINE double bounded_value(double a) {
-  return a > LARGEST_VALUE ? LARGEST_VALUE : a < -LARGEST_VALUE ? -LARGEST_VALUE : a;
-}
+OMKL_INLINE double clipped(double a, double limit) { return a > limit ? limit : a < -limit ? -limit : a; }
 
 OMKL_INLINE double unit_of(const Scaling &scaling) { return scaling.unit > 0 ? scaling.unit : 1; }
 
@@ -22,8 +20,8 @@ static void scaled(const Problem &p, const Scaling &scaling, Workspace &w, const
   const double root = 1 / sqrt(static_cast<double>(p.V.d));
   for (long k = 0; k < p.V.d; ++k) {
     const double a = (x[k] - scaling.mean[k]) * scaling.scale[k];
-    w.xs[k] = a != a ? 0 : root * (a > CLIP ? CLIP : a < -CLIP ? -CLIP : a);                        // (G1)
-    w.xs_linear[k] = a != a ? 0 : root * (a > CLIP_LINEAR ? CLIP_LINEAR : a < -CLIP_LINEAR ? -CLIP_LINEAR : a);  // (G1)
+    w.xs[k] = a != a ? 0 : root * clipped(a, CLIP);  // (G1)
+    w.xs_linear[k] = a != a ? 0 : root * clipped(a, CLIP_LINEAR);  // (G1)
   }
 }
 
