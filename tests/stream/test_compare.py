@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 from browser import assert_quiet, browser_needed, drawn_in, open_page
 from command import invoke
-from omkl.algorithms import names
-from omkl import Settings
 
+from omkl import Settings
+from omkl.algorithms import names
 from omkl.cli.options import LEARNERS
 from omkl.estimators.core import TargetCore
 from omkl.estimators.declaration import FAMILIES, supports
