@@ -226,6 +226,7 @@ def encode_with_notices(table: dict[str, Any], **options: Any) -> tuple[Encoder,
         (["true", "false"], ["x"], []),
         (["red", "blue", "red"], ["x=blue", "x=red"], []),
         (["1", "", "2"], ["x", "x missing"], ["column 'x' has empty cells; they are filled with the running mean"]),
+        (["red", "", "red"], ["x=red", "x missing"], ["column 'x' has empty cells; they are a category of their own"]),
         (["", "1", "2"], ["x"], []),
         (["", "?", None], [], []),
         (["1", "two"], ["x", "x=two"], [
