@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from browser import assert_quiet, browser_needed, drawn_in, open_page
+from browser import assert_no_requests_or_errors, browser_needed, open_page, wait_for_chart
 from command import invoke
 
 from omkl import Settings
@@ -140,15 +140,15 @@ def test_the_command_shows_a_table_or_json_and_writes_a_report(tmp_path: Path):
 
 
 @pytest.mark.parametrize(
-    ("words", "complaint"),
+    ("arguments", "complaint"),
     [
         (["--learners", "svm"], "--learners must be one of graph-mkl"),
         (["--report", "nowhere/page.html"], "there is no folder 'nowhere'"),
         (["--features", "y"], "no column to learn 'y' from"),
     ],
 )
-def test_invalid_arguments_are_one_line_of_message(words: list[str], complaint: str, tmp_path: Path):
-    result = invoke("compare", str(written(tmp_path / "data.csv", 20)), "-t", "y", *words)
+def test_invalid_arguments_are_one_line_of_message(arguments: list[str], complaint: str, tmp_path: Path):
+    result = invoke("compare", str(written(tmp_path / "data.csv", 20)), "-t", "y", *arguments)
     assert result.exit_code == 2
     assert complaint in result.stderr
     assert "Traceback" not in result.output
@@ -185,8 +185,8 @@ def test_its_report_renders_with_no_network_no_console_error_and_no_sideways_scr
     compare_report.write(compared(written(tmp_path / "data.csv")), path)
     open_page(browser, path, width, 844, dark)
     for kind in ("errors", "costs"):
-        drawn_in(browser, kind)
+        wait_for_chart(browser, kind)
     assert browser.execute_script("return document.documentElement.scrollWidth <= innerWidth")
     rows = browser.find_elements("css selector", "tbody tr")
     assert len(rows) == len(LEARNERS) + 2
-    assert_quiet(browser)
+    assert_no_requests_or_errors(browser)
