@@ -13,7 +13,7 @@ from browser import assert_no_requests_or_errors, browser_needed, open_page, wai
 from command import invoke
 from pages import NASTY, assert_markup_is_escaped, assert_self_contained, charts_of
 
-from omkl import persist
+from omkl.errors import ModelFileError
 from omkl.stream import run_report
 from omkl.stream.history import BINS, LAST, MAX_LABELS, SAMPLED, SNAPSHOTS, History
 from omkl.stream.options import Options
@@ -183,7 +183,7 @@ def test_a_history_survives_its_file(numbers: Outcome, tmp_path: Path):
     assert json.loads(json.dumps(History.decode(body, arrays).encode(again))) == body
     assert all(np.array_equal(arrays[name], again[name], equal_nan=True) for name in arrays)
     arrays["history.ends"] = arrays["history.ends"][:-1]
-    with pytest.raises(persist.ModelFileError, match="history does not fit"):
+    with pytest.raises(ModelFileError, match="history does not fit"):
         History.decode(body, arrays)
 
 
