@@ -20,15 +20,15 @@ SOME := || [ $$? -eq 5 ]
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-demo: $(INSTALLED) ## set up, run everything in small and write a report (ARGS="--quick")
+demo: $(INSTALLED) ## set up and compare learners on a generated stream (ARGS="--seed 1")
 	@mkdir -p build
-	@$(BIN)/omkl-lab demo --out build/demo $(ARGS)
+	@$(BIN)/omkl demo --out build/demo $(ARGS)
 
-reproduce: $(INSTALLED) ## the paper's tables and figures (ARGS="--theory --beyond")
+reproduce: $(INSTALLED) ## reproduce the paper's tables and figures (ARGS="--theory --sweeps")
 	@mkdir -p build
 	@$(BIN)/omkl-lab reproduce --out build/reproduction $(ARGS)
 
-compare: $(INSTALLED) ## every learner beside its peers (ARGS="--datasets airfoil"; pip install -e 'lab[peers]' first)
+compare: $(INSTALLED) ## compare with other libraries (ARGS="--datasets airfoil"; pip install -e 'lab[peers]' first)
 	$(BIN)/python -m omkl_lab.peers --docs docs/peers.md $(ARGS)
 
 test: lint ## set up, then lint, types, import contract, tests and doctests
@@ -44,19 +44,20 @@ lint: $(INSTALLED) ## everything in make test that runs no code
 test-slow: $(DOCUMENTED) smoke ## the slow tests, the site, and the wheel in an empty environment
 	$(BIN)/pytest -m slow $(SOME)
 
-# The wheel is what strangers get: it must run without the source tree and the development tools.
+# The wheel must run without the source tree and the development tools, and hold no experiments.
 smoke: $(INSTALLED)
 	rm -rf build/smoke
 	$(BIN)/python $(PIP) wheel --no-build-isolation --no-deps --wheel-dir build/smoke .
 	$(PYTHON) -m venv build/smoke/venv
 	build/smoke/venv/bin/python $(PIP) install --constraint constraints.txt build/smoke/*.whl
-	cd build/smoke && venv/bin/omkl --version && venv/bin/omkl --help >/dev/null && venv/bin/omkl demo --quick --out demo
+	! $(PYTHON) -m zipfile -l build/smoke/*.whl | grep -E 'omkl_lab|experiments|[.][ch]pp '
+	cd build/smoke && venv/bin/omkl --version && venv/bin/omkl --help >/dev/null && venv/bin/omkl demo --out demo
 	cd build/smoke && for api in scikit_learn river; do venv/bin/python ../../examples/$${api}_api.py || exit 1; done
 
 soak: $(INSTALLED) ## the tests that take very long
 	$(BIN)/pytest -m soak $(SOME)
 
-bench: $(INSTALLED) ## floor, algorithms, peers: file and page in build/ (ARGS="--quick"; pip install -e 'lab[peers]' for peers)
+bench: $(INSTALLED) ## benchmark: results and page in build/ (ARGS="--quick"; pip install -e 'lab[peers]' for other libraries)
 	@mkdir -p build
 	@$(BIN)/omkl-lab bench --json build/bench.json --html build/bench.html $(ARGS)
 
@@ -65,10 +66,10 @@ format: $(INSTALLED) ## format Python and C++
 	$(BIN)/ruff format
 	$(BIN)/clang-format -i $(CPP)
 
-equations: $(INSTALLED) ## write docs/equations.md from the numbers in the source
+equations: $(INSTALLED) ## write docs/equations.md from the equation numbers in the source
 	$(BIN)/python -m omkl_lab.equations
 
-readme: $(INSTALLED) ## write what README and pages quote, and the pictures, from results/
+readme: $(INSTALLED) ## write generated pages, parts of pages and pictures from results/
 	$(BIN)/python -m omkl_lab.readme
 
 docs: $(DOCUMENTED) ## build the site in build/site
@@ -79,8 +80,9 @@ lock: ## write constraints.txt from the newest versions
 	$(PYTHON) -m venv build/lock
 	build/lock/bin/python $(PIP) install $(BUILD_TOOLS)
 	build/lock/bin/python $(PIP) install --no-build-isolation --config-settings build-dir=build/lock/cmake '.[dev,docs,spark]'
+	build/lock/bin/python $(PIP) install --no-build-isolation --config-settings build-dir=build/lock/cmake-lab ./lab
 	sed -n '/^#/p' constraints.txt > build/lock/constraints.txt
-	build/lock/bin/python -m pip freeze --exclude omkl | sort -f >> build/lock/constraints.txt
+	build/lock/bin/python -m pip freeze --exclude omkl --exclude omkl-lab | sort -f >> build/lock/constraints.txt
 	mv build/lock/constraints.txt constraints.txt
 
 clean: ## remove what was built and cached, but not .venv

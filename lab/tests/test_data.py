@@ -6,8 +6,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from data_sets import data_needed
 from lab_command import invoke
-from streams import data_needed
 
 from omkl_lab.data.sets import EMBEDDED, SETS, DataSetNotFoundError, load, locate
 from omkl_lab.data.table import BadTableError, read_table

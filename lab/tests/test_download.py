@@ -12,8 +12,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from data_sets import DATA, data_needed
 from lab_command import invoke
-from streams import DATA, data_needed
 
 from omkl_lab.data import download
 from omkl_lab.data.download import ARCHIVES, DownloadError, fetch

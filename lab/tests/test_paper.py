@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from streams import DATA, data_needed
+from data_sets import DATA, data_needed
 
 from omkl.algorithms.settings import Settings
 from omkl.errors import DivergenceError

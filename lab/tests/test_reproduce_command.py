@@ -6,10 +6,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from data_sets import data_needed
 from lab_command import invoke, omkl_lab
 from reproduction_cases import published_line, untimed
 from rich.console import Console
-from streams import data_needed
 
 from omkl_lab.configurations import (
     NAMES,
