@@ -48,7 +48,8 @@ def graph(kernels: Sequence[Kernel], A: Mask, cover: Index, refined: Mask, ax: A
             )
         )  # fmt: skip
     dominating = np.isin(np.arange(N), cover)
-    ax.scatter(np.flatnonzero(~dominating), np.zeros((~dominating).sum()), s=18, color="tab:blue", zorder=3, label="kernel")
+    others = np.flatnonzero(~dominating)
+    ax.scatter(others, np.zeros(len(others)), s=18, color="tab:blue", zorder=3, label="kernel")
     ax.scatter(cover, np.zeros(len(cover)), s=42, color="tab:orange", zorder=3, label="in the dominating set")
     if (refined & ~A).any():
         ax.plot([], [], color="tab:red", linewidth=1, label="edge added by refinement")
