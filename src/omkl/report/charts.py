@@ -2,14 +2,15 @@
 
 import math
 from collections.abc import Iterable
+from itertools import cycle
 from typing import Any
 
+from omkl import algorithms
+
 Chart = dict[str, Any]
-# Okabe and Ito's colours, which most colour-blind readers can tell apart
-COLOURS = {
-    "graph-mkl": "#0072b2", "omkr": "#999999", "rfomkr": "#b58900", "raker": "#56b4e9", "omkl-gf": "#e69f00",
-    "sfg-mkl": "#d55e00", "sfg-mkl-r": "#009e73",
-}  # fmt: skip
+# Okabe and Ito's colours, which most colour-blind readers can tell apart, and two more
+PALETTE = ("#0072b2", "#d55e00", "#009e73", "#56b4e9", "#e69f00", "#999999", "#b58900")
+COLOURS = dict(zip(algorithms.names(), cycle(PALETTE), strict=False))  # of every algorithm
 TICKS = [0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000]
 
 
