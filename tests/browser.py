@@ -1,4 +1,4 @@
-"""A real browser for the pages: opened without a window, its network and console watched."""
+"""A headless browser for the reports, with its network and its console recorded."""
 
 import json
 import shutil
@@ -42,7 +42,7 @@ def open_page(browser: Any, path: Path, width: int = 1200, height: int = 900, da
     browser.get(path.as_uri())
 
 
-def drawn_in(browser: Any, kind: str) -> None:
+def wait_for_chart(browser: Any, kind: str) -> None:
     from selenium.webdriver.support.ui import WebDriverWait
 
     WebDriverWait(browser, 20).until(
@@ -50,14 +50,14 @@ def drawn_in(browser: Any, kind: str) -> None:
     )
 
 
-def assert_quiet(browser: Any) -> None:
-    """No complaint on the console, and nobody was asked for anything."""
+def assert_no_requests_or_errors(browser: Any) -> None:
+    """No error on the console, and no request to the network."""
     assert [entry for entry in browser.get_log("browser") if entry["level"] in ("SEVERE", "WARNING")] == []
-    asked = [
+    requested = [
         message["params"]["request"]["url"]
         for entry in browser.get_log("performance")
         if (message := json.loads(entry["message"])["message"])["method"] == "Network.requestWillBeSent"
         and message["params"]["documentURL"].startswith("file:")  # not the browser's own first page
     ]
-    assert asked
-    assert [url for url in asked if not url.startswith(("file:", "data:", "blob:"))] == []
+    assert requested
+    assert [url for url in requested if not url.startswith(("file:", "data:", "blob:"))] == []

@@ -13,19 +13,19 @@ from omkl.cli import app
 OMKL = [sys.executable, "-c", "from omkl.cli import main; main()"]
 
 
-def invoke(*words: Any, **options: Any) -> Any:
-    return CliRunner().invoke(app, [str(word) for word in words], **options)
+def invoke(*arguments: Any, **options: Any) -> Any:
+    return CliRunner().invoke(app, [str(argument) for argument in arguments], **options)
 
 
-def omkl(*words: Any, **options: Any) -> subprocess.CompletedProcess[str]:
+def omkl(*arguments: Any, **options: Any) -> subprocess.CompletedProcess[str]:
     """80 columns wide, and no terminal."""
     env = os.environ | {"COLUMNS": "80", "PYTHONIOENCODING": "utf-8"}
     return subprocess.run(
-        [*OMKL, *map(str, words)], **{"capture_output": True, "text": True, "timeout": 300, "env": env, **options}
+        [*OMKL, *map(str, arguments)], **{"capture_output": True, "text": True, "timeout": 300, "env": env, **options}
     )
 
 
 def outputs(folder: Path) -> list[Any]:
-    """The words that make a run leave all its files here."""
+    """The options that make a run write all its files to a folder."""
     folder.mkdir(exist_ok=True)
     return ["--predictions", folder / "p.csv", "--model", folder / "m.omkl", "--checkpoint", folder / "c.ckpt"]

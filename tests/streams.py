@@ -9,6 +9,7 @@ import pytest
 
 from omkl.algorithms.graph_mkl.settings import GraphSettings
 from omkl.algorithms.settings import Settings
+from omkl.arrays import leaves
 from omkl.kernels import Cauchy, Gaussian, Kernel, Laplacian, Matern
 from omkl.online import Online
 
@@ -80,8 +81,8 @@ def raw_and_turning(rows: int, d: int = 3, seed: int = 0, change: int | None = N
 
 
 def arrays_of(state: Any) -> dict[str, np.ndarray]:
-    """Every field of a state as an array, numbers included."""
-    return {name: np.asarray(value) for name, value in state._asdict().items()}
+    """Every array and number of a state, as an array, by its dotted name."""
+    return {name: np.asarray(value) for name, value in leaves(state).items()}
 
 
 def assert_same_state(a: Any, b: Any) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from browser import assert_quiet, browser_needed, drawn_in, open_page
+from browser import assert_no_requests_or_errors, browser_needed, open_page, wait_for_chart
 from lab_command import invoke
 from rich.console import Console
 
@@ -114,5 +114,5 @@ def test_the_page_draws_all_its_charts_without_a_browser_error(browser: Any, qui
     charts = browser.find_elements("css selector", "figure.chart")
     assert len(charts) >= 8
     for k in range(len(charts)):
-        drawn_in(browser, str(k))
-    assert_quiet(browser)
+        wait_for_chart(browser, str(k))
+    assert_no_requests_or_errors(browser)

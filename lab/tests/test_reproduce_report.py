@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from browser import assert_quiet, browser_needed, drawn_in, open_page
+from browser import assert_no_requests_or_errors, browser_needed, open_page, wait_for_chart
 from lab_command import invoke
-from pages import NASTY, assert_asks_nobody, assert_nasty_is_text, charts_of
+from pages import NASTY, assert_markup_is_escaped, assert_self_contained, charts_of
 
 from omkl.report.render import in_html
 from omkl_lab.files import read_lines
@@ -54,11 +54,11 @@ def page(folder: Path) -> str:
 
 
 def test_the_page_is_one_file_that_needs_no_network(page: str):
-    assert_asks_nobody(page)
+    assert_self_contained(page)
 
 
 def test_names_are_text_everywhere(page: str):
-    assert_nasty_is_text(page)
+    assert_markup_is_escaped(page)
     assert any(choice["name"] == NASTY for choice in charts_of(page)["curves"])
 
 
@@ -126,7 +126,7 @@ def test_it_renders_with_no_network_no_console_error_and_no_sideways_scrolling(
     for kind in kinds:
         browser.execute_script(f"document.getElementById('tab-{kind}').click()")
         if kind not in ("overview", "tables"):
-            drawn_in(browser, kind)
+            wait_for_chart(browser, kind)
         visible = browser.execute_script(
             "return [...document.querySelectorAll('[role=tabpanel]')].filter(p => p.offsetParent).map(p => p.id)"
         )
@@ -138,7 +138,7 @@ def test_it_renders_with_no_network_no_console_error_and_no_sideways_scrolling(
     if dark:
         paper = browser.execute_script("return document.querySelector('#chart-sweeps .main-svg').style.background")
         assert sum(map(int, re.findall(r"\d+", paper)[:3])) < 384
-    assert_quiet(browser)
+    assert_no_requests_or_errors(browser)
     assert browser.execute_script("return document.images.length") == 0  # the hostile name made no element
 
 
@@ -188,7 +188,7 @@ def test_tooltips_show_the_value_under_the_pointer(browser: Any, folder: Path):
     open_page(browser, folder / "report.html")
     for kind in ("curves", "weights"):
         browser.find_element("id", f"tab-{kind}").click()
-        drawn_in(browser, kind)
+        wait_for_chart(browser, kind)
         plot = browser.find_element("css selector", f"#chart-{kind} .nsewdrag")
         if kind == "curves":  # a point of the last line, wherever it lies
             x, y = browser.execute_script(
@@ -213,7 +213,7 @@ def test_tooltips_show_the_value_under_the_pointer(browser: Any, folder: Path):
 def test_choosing_a_data_set_draws_it_and_updates_its_label(browser: Any, folder: Path):
     open_page(browser, folder / "report.html")
     browser.find_element("id", "tab-curves").click()
-    drawn_in(browser, "curves")
+    wait_for_chart(browser, "curves")
     figure = browser.find_element("id", "chart-curves")
     assert figure.get_attribute("aria-label").endswith("on mixture")
     browser.execute_script(

@@ -41,10 +41,10 @@ def test_version_is_that_of_the_package():
     assert (result.returncode, result.stdout) == (0, f"omkl {__version__}\n")
 
 
-@pytest.mark.parametrize("words", [["--help"], ["run", "--help"], ["compare", "--help"]], ids=" ".join)
-def test_help_loads_neither_numpy_nor_the_laboratory(words: list[str]):
+@pytest.mark.parametrize("arguments", [["--help"], ["run", "--help"], ["compare", "--help"]], ids=" ".join)
+def test_help_loads_neither_numpy_nor_the_laboratory(arguments: list[str]):
     script = (
-        f"import sys; sys.argv = ['omkl', *{words}]\n"
+        f"import sys; sys.argv = ['omkl', *{arguments}]\n"
         "from omkl.cli import main\n"
         "try: main()\n"
         f"except SystemExit: print([m for m in {HEAVY} if m in sys.modules], file=sys.stderr)"
@@ -65,7 +65,7 @@ def test_help_takes_less_than_three_tenths_of_a_second():
 
 
 @pytest.mark.parametrize(
-    ("words", "message"),
+    ("arguments", "message"),
     [
         (["rn"], "No such command 'rn'"),
         (["run", "data.csv"], "--target"),
@@ -80,8 +80,8 @@ def test_help_takes_less_than_three_tenths_of_a_second():
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
-def test_invalid_arguments_are_refused_without_a_traceback(words: list[str], message: str):
-    result = omkl(*words, timeout=60)
+def test_invalid_arguments_are_refused_without_a_traceback(arguments: list[str], message: str):
+    result = omkl(*arguments, timeout=60)
     assert result.returncode == 2
     assert message in result.stderr
     assert "Traceback" not in result.stderr

@@ -16,20 +16,20 @@ from omkl.stream.cells import CALENDAR, commas, numbers, timestamps
 from omkl.stream.columns import Encoder, own_feature
 from omkl.stream.parsers import Batch
 
-WORDS = st.sampled_from(["red", "green", "blue", " red ", "A7", '5"', "x=y", "0x1F", "12%", "über", "-"])
+STRINGS = st.sampled_from(["red", "green", "blue", " red ", "A7", '5"', "x=y", "0x1F", "12%", "über", "-"])
 DIGITS = st.sampled_from(["1", "2.5", "-3e4", " 7 ", "+0.5", "1e400", "inf", "NAN", "true", "False", "1e99", "007"])
 EMPTY = st.sampled_from([None, "", "NA", "?", " ", "null", "+nan"])
 DATES = st.sampled_from(["2024-05-01", "2024-05-01 12:00", "2024-05-01T12:00:00+02:00", "20240501T12", "1969-07-20"])
-TEXT = st.one_of(DIGITS, WORDS, EMPTY, DATES)
+TEXT = st.one_of(DIGITS, STRINGS, EMPTY, DATES)
 
 
-def one_sort(cells: Any) -> Any:
+def twelve(cells: Any) -> Any:
     return st.lists(cells, min_size=12, max_size=12)
 
 
 TABLES = st.fixed_dictionaries(
-    {"a": one_sort(TEXT), "b": one_sort(DIGITS | EMPTY), "c": one_sort(WORDS | EMPTY)},
-    optional={"d": one_sort(DATES | EMPTY), "a=red": one_sort(TEXT), "b missing": one_sort(DIGITS)},
+    {"a": twelve(TEXT), "b": twelve(DIGITS | EMPTY), "c": twelve(STRINGS | EMPTY)},
+    optional={"d": twelve(DATES | EMPTY), "a=red": twelve(TEXT), "b missing": twelve(DIGITS)},
 )
 
 
@@ -151,12 +151,12 @@ def known_numbers() -> Encoder:
     return encoder
 
 
-MOMENTS = st.datetimes(min_value=datetime.datetime(1, 1, 2), timezones=st.none() | st.just(datetime.UTC)).map(
+TIMESTAMPS = st.datetimes(min_value=datetime.datetime(1, 1, 2), timezones=st.none() | st.just(datetime.UTC)).map(
     lambda moment: moment.isoformat()
 ) | st.text("0123456789-:T W+Z.", max_size=20)
 
 
-@given(MOMENTS)
+@given(TIMESTAMPS)
 @example("2024-05-01 12:00")
 @example("2024-05-01T12:00:00.123456789")
 @example("2024-W18-3")
@@ -170,7 +170,7 @@ def test_text_is_a_timestamp_where_python_says_so(text: str):
     except ValueError:
         assert strange is not None
         return
-    if text.strip().isdigit():  # a number, as far as anyone can tell
+    if text.strip().isdigit():  # a number, as far as can be known
         assert strange is not None
         return
     assert strange is None
@@ -226,6 +226,7 @@ def encode_with_notices(table: dict[str, Any], **options: Any) -> tuple[Encoder,
         (["true", "false"], ["x"], []),
         (["red", "blue", "red"], ["x=blue", "x=red"], []),
         (["1", "", "2"], ["x", "x missing"], ["column 'x' has empty cells; they are filled with the running mean"]),
+        (["red", "", "red"], ["x=red", "x missing"], ["column 'x' has empty cells; they are a category of their own"]),
         (["", "1", "2"], ["x"], []),
         (["", "?", None], [], []),
         (["1", "two"], ["x", "x=two"], [

@@ -46,11 +46,11 @@ def test_the_help_of_run_lists_these_options():
     assert "tail -f log.jsonl | omkl run - -t seconds --every 1 --predictions -" in out
 
 
-def in_a_terminal(*words: Any, interrupt: bool = False) -> tuple[int, str]:
+def in_a_terminal(*arguments: Any, interrupt: bool = False) -> tuple[int, str]:
     """Exit code and everything that a terminal of 100 columns was sent."""
     parent, child = pty.openpty()
     process = subprocess.Popen(
-        [*OMKL, *map(str, words)], stdin=child, stdout=child, stderr=child,
+        [*OMKL, *map(str, arguments)], stdin=child, stdout=child, stderr=child,
         env=os.environ | {"TERM": "xterm-256color", "COLUMNS": "100", "LINES": "30"}, start_new_session=True,
     )  # fmt: skip
     os.close(child)
@@ -104,8 +104,8 @@ def test_without_a_terminal_there_are_notes_and_a_summary_but_no_escapes(tmp_pat
 def test_a_broken_pipe_is_no_traceback(tmp_path: Path):
     data = tmp_path / "data.csv"
     data.write_text(table(30_000))
-    words = f"run {data} -t y --learner sfg-mkl --predictions - -q"
-    script = f"{sys.executable} -c 'from omkl.cli import main; main()' {words} | head -2"
+    arguments = f"run {data} -t y --learner sfg-mkl --predictions - -q"
+    script = f"{sys.executable} -c 'from omkl.cli import main; main()' {arguments} | head -2"
     result = subprocess.run(["bash", "-c", script], capture_output=True, text=True, timeout=60)
     assert result.stderr == ""
     assert result.stdout.startswith("row,prediction,target\n1,")

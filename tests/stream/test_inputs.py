@@ -92,7 +92,7 @@ class Case(NamedTuple):
     content: Content
     message: str
     learned: int | None
-    words: tuple[str, ...] = ()
+    arguments: tuple[str, ...] = ()
     name: str = "data.csv"
     others: dict[str, Content] | None = None
 
@@ -307,7 +307,7 @@ def test_every_input_ends_with_a_plain_message_and_the_good_rows_learned(
     for name, content in {case.name: case.content, **(case.others or {})}.items():
         build(tmp_path / name, content)
     before = sorted(path.name for path in tmp_path.iterdir())
-    result = invoke("run", case.name, "-t", "y", "--learner", "sfg-mkl", "--model", "m.omkl", *case.words)
+    result = invoke("run", case.name, "-t", "y", "--learner", "sfg-mkl", "--model", "m.omkl", *case.arguments)
     assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
     assert case.message in " ".join(result.stderr.split())
     assert "Traceback" not in result.stderr
@@ -326,7 +326,7 @@ def test_every_input_ends_with_a_plain_message_and_the_good_rows_learned(
 
 
 @pytest.mark.parametrize(
-    ("data", "words", "message", "rows"),
+    ("data", "arguments", "message", "rows"),
     [
         (b"", ("-",), "standard input: empty; wanted a header line and rows", None),
         (
@@ -339,14 +339,14 @@ def test_every_input_ends_with_a_plain_message_and_the_good_rows_learned(
         (GOOD.encode(), ("-", "data.csv"), "target 'y' holds numbers", 80),
         (compressed("zstd", JSON.encode()), ("-",), "target 'y' holds numbers", 40),
     ],
-    ids=["nothing", "Parquet", "a long line", "beside a file", "compressed JSON"],
+    ids=["nothing", "Parquet", "a long line", "and a file", "compressed JSON"],
 )
 def test_standard_input_is_read_as_files_are(
-    data: Any, words: tuple[str, ...], message: str, rows: int | None, tmp_path: Path
+    data: Any, arguments: tuple[str, ...], message: str, rows: int | None, tmp_path: Path
 ):
     (tmp_path / "data.csv").write_text(GOOD)
     data = b"1" * (100 << 20) if data is long_line else data
-    command = [*OMKL, "run", *words, "-t", "y", "--learner", "sfg-mkl", "--model", "m.omkl"]
+    command = [*OMKL, "run", *arguments, "-t", "y", "--learner", "sfg-mkl", "--model", "m.omkl"]
     result = subprocess.run(command, input=data, capture_output=True, cwd=tmp_path, timeout=300)
     assert message in result.stderr.decode()
     assert b"Traceback" not in result.stderr

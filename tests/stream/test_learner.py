@@ -1,7 +1,6 @@
 """One declaration for a single model and for models per key; rows that wait; the target's task."""
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -9,10 +8,13 @@ import pytest
 from command import invoke
 from hypothesis import given
 from hypothesis import strategies as st
+from sklearn.base import is_classifier, is_regressor
 
-from omkl.estimators.declaration import FAMILIES, LOSS, Declaration, Task, supports
+from omkl import algorithms
+from omkl.algorithms.base import Task
+from omkl.estimators.declaration import Declaration, supports
 from omkl.features import column_names
-from omkl.stream.learner import SINGLE_MODEL, new_learner
+from omkl.stream.learner import BUDGET, new_learner
 from omkl.stream.predictions import LateTargets, Predictions, concatenated, label_outputs, with_targets
 from omkl.stream.targets import Target
 from omkl.stream.waiting import LATE, LEARN, PREDICT, WaitingRows
@@ -27,29 +29,37 @@ def quiet(about: str, text: str) -> None:
 # One declaration
 
 
-@pytest.mark.parametrize("algorithm", FAMILIES)
+@pytest.mark.parametrize("algorithm", algorithms.names())
 def test_the_core_and_the_estimator_of_a_declaration_predict_the_same(algorithm: str):
     X = np.random.default_rng(0).normal(size=(150, 3)) * 10
     y = X[:, 0] + np.sin(X[:, 1])
-    declaration = Declaration(algorithm, "regression", SINGLE_MODEL.get(algorithm, {}))
-    core: Any = declaration.core(5, column_names(3))
+    declaration = Declaration(algorithm, "regression")
+    core = declaration.core(5, column_names(3))
     estimator = declaration.estimator()
     if "random_state" in estimator.get_params():
         estimator.set_params(random_state=5)
-    np.testing.assert_array_equal(core.run(X, y), estimator.predict_then_learn(X, y))
+    np.testing.assert_array_equal(core.learn_rows(X, y), estimator.predict_then_learn(X, y))
 
 
 @pytest.mark.parametrize("task", TASKS)
-@pytest.mark.parametrize("algorithm", FAMILIES)
+@pytest.mark.parametrize("algorithm", algorithms.names())
 def test_a_declaration_is_refused_where_there_is_no_such_estimator(algorithm: str, task: Task):
     if supports(algorithm, task):
-        core = Declaration(algorithm, task).core(0, ["a"])
-        assert core.learner == algorithm
-        assert Declaration(algorithm, task).estimator()._loss == LOSS[task]
+        core, estimator = Declaration(algorithm, task).core(0, ["a"]), Declaration(algorithm, task).estimator()
+        assert (core.task, core.learner) == (task, algorithm)
+        assert (is_classifier if task == "classification" else is_regressor)(estimator)
     else:
         for by_key in (False, True):
             with pytest.raises(ValueError, match="predicts numbers only, not labels; choose another learner"):
                 new_learner(algorithm, task, 0, by_key, quiet)
+
+
+@pytest.mark.parametrize("algorithm", algorithms.names())
+def test_a_single_model_stores_a_bounded_number_of_rows_if_it_stores_rows(algorithm: str):
+    learner = new_learner(algorithm, "regression", 0, False, quiet)
+    assert learner.budget is None
+    learner.add_features(["a"])
+    assert learner.budget == (BUDGET if algorithm == "omkr" else None)
 
 
 # Rows that wait

@@ -123,8 +123,21 @@ def test_a_run_by_key_resumes_where_it_stopped(tmp_path: Path, task: str):
     for folder, cuts in (("whole", [len(lines)]), ("parts", [301, 500, len(lines)])):
         for stop in cuts:
             data.write_text("\n".join(lines[:stop]) + "\n")
-            words = ["run", data, "-t", "load", "--task", task, "--by", "meter", "--learner", "sfg-mkl", "--every", 100]
-            result = invoke(*words, *outputs(tmp_path / folder))
+            arguments = [
+                "run",
+                data,
+                "-t",
+                "load",
+                "--task",
+                task,
+                "--by",
+                "meter",
+                "--learner",
+                "sfg-mkl",
+                "--every",
+                100,
+            ]
+            result = invoke(*arguments, *outputs(tmp_path / folder))
             assert result.exit_code == 0, result.stderr
     for name in ("p.csv", "m.omkl"):
         assert (tmp_path / "whole" / name).read_bytes() == (tmp_path / "parts" / name).read_bytes()

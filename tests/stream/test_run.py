@@ -51,10 +51,10 @@ def test_a_run_killed_at_random_moments_ends_as_if_it_had_not_been(tmp_path: Pat
 def test_a_finished_run_repeated_changes_nothing_and_says_so(tmp_path: Path):
     data = tmp_path / "data.csv"
     data.write_text(table(800))
-    words = ["run", data, "-t", "y", *outputs(tmp_path / "out"), "--every", 100]
-    assert invoke(*words).exit_code == 0
+    arguments = ["run", data, "-t", "y", *outputs(tmp_path / "out"), "--every", 100]
+    assert invoke(*arguments).exit_code == 0
     before = {path: path.read_bytes() for path in (tmp_path / "out").iterdir()}
-    again = invoke(*words)
+    again = invoke(*arguments)
     assert again.exit_code == 0
     assert "nothing to do" in again.stdout
     assert {path: path.read_bytes() for path in (tmp_path / "out").iterdir()} == before
@@ -84,10 +84,10 @@ def test_a_finished_run_resumes_when_rows_were_appended(tmp_path: Path):
 def test_a_checkpoint_of_another_run_is_refused(tmp_path: Path, change: list[str], message: str):
     data = tmp_path / "data.csv"
     data.write_text(table(300))
-    words = ["run", data, "-t", "y", "--learner", "sfg-mkl", *outputs(tmp_path / "out")]
-    assert invoke(*words).exit_code == 0
+    arguments = ["run", data, "-t", "y", "--learner", "sfg-mkl", *outputs(tmp_path / "out")]
+    assert invoke(*arguments).exit_code == 0
     before = {path: path.read_bytes() for path in (tmp_path / "out").iterdir()}
-    result = invoke(*words, *change)
+    result = invoke(*arguments, *change)
     assert result.exit_code == 2
     assert message in result.stderr
     assert {path: path.read_bytes() for path in (tmp_path / "out").iterdir()} == before
@@ -96,12 +96,12 @@ def test_a_checkpoint_of_another_run_is_refused(tmp_path: Path, change: list[str
 def test_a_checkpoint_of_other_data_is_refused(tmp_path: Path):
     data = tmp_path / "data.csv"
     data.write_text(table(300))
-    words = ["run", data, "-t", "y", *outputs(tmp_path / "out")]
-    assert invoke(*words).exit_code == 0
+    arguments = ["run", data, "-t", "y", *outputs(tmp_path / "out")]
+    assert invoke(*arguments).exit_code == 0
     before = {path: path.read_bytes() for path in (tmp_path / "out").iterdir()}
     for other in (table(300, seed=1), table(200)):
         data.write_text(other)
-        result = invoke(*words)
+        result = invoke(*arguments)
         assert result.exit_code == 2
         assert "not the data that the checkpoint was written for" in result.stderr
     assert {path: path.read_bytes() for path in (tmp_path / "out").iterdir()} == before
@@ -111,13 +111,13 @@ def test_a_model_is_no_checkpoint_and_a_damaged_one_is_named(tmp_path: Path):
     data = tmp_path / "data.csv"
     data.write_text(table(300))
     assert invoke("run", data, "-t", "y", *outputs(tmp_path / "out")).exit_code == 0
-    words = ["run", data, "-t", "y", "--checkpoint"]
-    result = invoke(*words, tmp_path / "out" / "m.omkl")
+    arguments = ["run", data, "-t", "y", "--checkpoint"]
+    result = invoke(*arguments, tmp_path / "out" / "m.omkl")
     assert result.exit_code == 2
     assert "not a checkpoint but a model" in result.stderr
     damaged = tmp_path / "damaged.ckpt"
     damaged.write_bytes((tmp_path / "out" / "c.ckpt").read_bytes()[:-5])
-    result = invoke(*words, damaged)
+    result = invoke(*arguments, damaged)
     assert result.exit_code == 2
     assert "truncated or corrupted" in result.stderr
 
@@ -125,12 +125,12 @@ def test_a_model_is_no_checkpoint_and_a_damaged_one_is_named(tmp_path: Path):
 def test_predictions_that_were_cut_or_removed_are_refused(tmp_path: Path):
     data = tmp_path / "data.csv"
     data.write_text(table(300))
-    words = ["run", data, "-t", "y", *outputs(tmp_path / "out")]
-    assert invoke(*words).exit_code == 0
+    arguments = ["run", data, "-t", "y", *outputs(tmp_path / "out")]
+    assert invoke(*arguments).exit_code == 0
     with data.open("a") as file:
         file.write(table(20).partition("\n")[2])
     (tmp_path / "out" / "p.csv").write_text("row\n")
-    result = invoke(*words)
+    result = invoke(*arguments)
     assert result.exit_code == 2
     assert "shorter than when the checkpoint was written" in result.stderr
     assert (tmp_path / "out" / "p.csv").read_text() == "row\n"
@@ -191,13 +191,13 @@ def small_disk(tmp_path: Path) -> Any:
 def test_a_full_disk_is_an_error_and_earlier_files_stay(tmp_path: Path, small_disk: Path):
     data = tmp_path / "data.csv"
     data.write_text(table(500))
-    words = ["run", data, "-t", "y", "--learner", "sfg-mkl", "--predictions", small_disk / "p.csv",
+    arguments = ["run", data, "-t", "y", "--learner", "sfg-mkl", "--predictions", small_disk / "p.csv",
              "--model", small_disk / "m.omkl"]  # fmt: skip
-    assert invoke(*words).exit_code == 0
+    assert invoke(*arguments).exit_code == 0
     before = {path: path.read_bytes() for path in small_disk.iterdir()}
     (small_disk / "ballast").write_bytes(b"x" * (600_000 - sum(map(len, before.values())) - 30_000))
     data.write_text(table(20_000))
-    result = invoke(*words)
+    result = invoke(*arguments)
     assert result.exit_code == 2
     assert "No space left on device" in result.stderr
     assert all(path.read_bytes() == content for path, content in before.items())
@@ -224,8 +224,8 @@ def test_ctrl_c_leaves_complete_files_and_the_run_resumes_later(tmp_path: Path, 
     data.write_text(table(20_000))
     command = ["run", data, "-t", "y", "--every", 200]
     assert omkl(*command, *outputs(tmp_path / "whole")).returncode == 0
-    words = [*OMKL, *map(str, [*command, *outputs(tmp_path / "out")])]
-    process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    arguments = [*OMKL, *map(str, [*command, *outputs(tmp_path / "out")])]
+    process = subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     while not (tmp_path / "out" / "c.ckpt").exists():
         time.sleep(0.01)
     process.send_signal(sent)
@@ -241,9 +241,10 @@ def test_ctrl_c_leaves_complete_files_and_the_run_resumes_later(tmp_path: Path, 
         assert (tmp_path / "out" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
 
 
-def live(*words: str) -> subprocess.Popen[bytes]:
-    return subprocess.Popen([*OMKL, "run", "-", "--predictions", "-", "--every", "1", *words], stdin=subprocess.PIPE,
-                            stdout=subprocess.PIPE, stderr=subprocess.PIPE, bufsize=0)  # fmt: skip
+def live(*arguments: str) -> subprocess.Popen[bytes]:
+    pipe = subprocess.PIPE
+    command = [*OMKL, "run", "-", "--predictions", "-", "--every", "1", *arguments]
+    return subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, bufsize=0)
 
 
 def next_line(process: subprocess.Popen[bytes]) -> str:

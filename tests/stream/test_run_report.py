@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from browser import assert_quiet, browser_needed, drawn_in, open_page
+from browser import assert_no_requests_or_errors, browser_needed, open_page, wait_for_chart
 from command import invoke
-from pages import NASTY, assert_asks_nobody, assert_nasty_is_text, charts_of
+from pages import NASTY, assert_markup_is_escaped, assert_self_contained, charts_of
 
-from omkl import persist
+from omkl.errors import ModelFileError
 from omkl.stream import run_report
 from omkl.stream.history import BINS, LAST, MAX_LABELS, SAMPLED, SNAPSHOTS, History
 from omkl.stream.options import Options
@@ -56,7 +56,7 @@ def labels(tmp_path_factory: pytest.TempPathFactory) -> Outcome:
 
 
 def test_the_report_is_one_file_that_requests_nothing_else(numbers: Outcome):
-    assert_asks_nobody(run_report.page(numbers))
+    assert_self_contained(run_report.page(numbers))
 
 
 def test_a_report_on_numbers_has_all_its_charts_and_notices(numbers: Outcome):
@@ -103,7 +103,7 @@ def test_the_confusion_matrix_counts_every_row_for_which_a_label_was_predicted(l
 
 def test_names_in_the_data_are_shown_as_text_not_as_markup(labels: Outcome):
     page = run_report.page(labels)
-    assert_nasty_is_text(page)
+    assert_markup_is_escaped(page)
     assert html.escape(NASTY[:23] + "…") in charts_of(page)["confusion"][0]["chart"]["data"][0]["x"]
 
 
@@ -132,11 +132,11 @@ def test_a_report_without_any_target_says_so(tmp_path: Path):
 
 def test_the_command_writes_the_page_and_a_run_repeated_writes_the_same(tmp_path: Path):
     data, page = written(tmp_path / "y.csv", 600), tmp_path / "page.html"
-    words = ["run", data, "-t", "y", "--report", page, "--checkpoint", tmp_path / "ckpt", "--every", 200]
-    first = invoke(*words)
+    arguments = ["run", data, "-t", "y", "--report", page, "--checkpoint", tmp_path / "ckpt", "--every", 200]
+    first = invoke(*arguments)
     assert first.exit_code == 0, first.output
     before = page.read_bytes()
-    assert invoke(*words).exit_code == 0
+    assert invoke(*arguments).exit_code == 0
     assert page.read_bytes() == before
 
 
@@ -183,7 +183,7 @@ def test_a_history_survives_its_file(numbers: Outcome, tmp_path: Path):
     assert json.loads(json.dumps(History.decode(body, arrays).encode(again))) == body
     assert all(np.array_equal(arrays[name], again[name], equal_nan=True) for name in arrays)
     arrays["history.ends"] = arrays["history.ends"][:-1]
-    with pytest.raises(persist.ModelFileError, match="history does not fit"):
+    with pytest.raises(ModelFileError, match="history does not fit"):
         History.decode(body, arrays)
 
 
@@ -239,7 +239,7 @@ def test_it_renders_with_no_network_no_console_error_and_no_sideways_scrolling(
     open_page(browser, path, width, 844, dark)
     found = charts_of(path.read_text(encoding="utf-8"))
     for kind, choices in found.items():
-        drawn_in(browser, kind)
+        wait_for_chart(browser, kind)
         for k in range(len(choices)):
             browser.execute_script(
                 f"const s = document.querySelector('select[data-charts={kind}]');"
@@ -256,5 +256,5 @@ def test_it_renders_with_no_network_no_console_error_and_no_sideways_scrolling(
     assert (sum(map(int, re.findall(r"\d+", background)[:3])) > 384) is not dark
     paper = browser.execute_script("return document.querySelector('#chart-error .main-svg').style.background")
     assert (sum(map(int, re.findall(r"\d+", paper)[:3])) > 384) is not dark
-    assert_quiet(browser)
+    assert_no_requests_or_errors(browser)
     assert browser.execute_script("return document.images.length") == 0  # the hostile name made no element

@@ -45,7 +45,7 @@ class State(NamedTuple):
     theta: Tensor  # (N, 2, D)
     log_w: Vector  # (N,)
     chosen: Mask  # (N,)  evaluated in the next round
-    q: Vector  # (N,)     chances they were chosen with
+    q: Vector  # (N,)     probabilities of being drawn
     t: int  # rounds so far
 
 

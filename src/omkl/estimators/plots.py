@@ -1,4 +1,4 @@
-"""Pictures of a learner. matplotlib (extra `plot`) is imported when one is drawn."""
+"""Plots of kernel weights and of the similarity graph; matplotlib (extra `plot`) is imported when one is drawn."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -35,7 +35,7 @@ def weights(kernels: Sequence[Kernel], weight: Vector, ax: Any = None) -> Any:
 
 
 def graph(kernels: Sequence[Kernel], A: Mask, cover: Index, refined: Mask, ax: Any = None) -> Any:
-    """Arcs from node to kernel heard, nodes in the order of the dictionary; what refinement added is red."""
+    """Arcs from a node to its out-neighbours, in the order of the dictionary; edges added by refinement are red."""
     from matplotlib.patches import FancyArrowPatch
 
     ax = _axes(ax)
@@ -47,13 +47,14 @@ def graph(kernels: Sequence[Kernel], A: Mask, cover: Index, refined: Mask, ax: A
                 mutation_scale=6, linewidth=0.6, color="tab:grey" if A[i, j] else "tab:red", alpha=0.7,
             )
         )  # fmt: skip
-    lead = np.isin(np.arange(N), cover)
-    ax.scatter(np.flatnonzero(~lead), np.zeros((~lead).sum()), s=18, color="tab:blue", zorder=3, label="kernel")
+    dominating = np.isin(np.arange(N), cover)
+    others = np.flatnonzero(~dominating)
+    ax.scatter(others, np.zeros(len(others)), s=18, color="tab:blue", zorder=3, label="kernel")
     ax.scatter(cover, np.zeros(len(cover)), s=42, color="tab:orange", zorder=3, label="in the dominating set")
     if (refined & ~A).any():
         ax.plot([], [], color="tab:red", linewidth=1, label="edge added by refinement")
-    reach = max((abs(int(i) - int(j)) for i, j in zip(*np.nonzero(refined), strict=True)), default=1)
-    ax.set(xlim=(-1, N), ylim=(-0.15 * reach - 0.5, 0.3 * reach + 0.5), yticks=[], xlabel="length scale")
+    longest = max((abs(int(i) - int(j)) for i, j in zip(*np.nonzero(refined), strict=True)), default=1)
+    ax.set(xlim=(-1, N), ylim=(-0.15 * longest - 0.5, 0.3 * longest + 0.5), yticks=[], xlabel="length scale")
     shown = np.linspace(0, N - 1, min(N, 9)).round().astype(int)
     ax.set_xticks(shown, [f"{kernels[k].length_scale:.3g}" for k in shown])
     ax.legend(loc="upper right")

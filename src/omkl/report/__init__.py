@@ -1,1 +1,1 @@
-"""Pages that open without a network: one file each, with its charts, its colours and the code that draws them."""
+"""HTML reports that open without a network: one file each, with its charts and the code that draws them."""

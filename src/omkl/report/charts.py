@@ -1,34 +1,37 @@
-"""Charts as plain dictionaries that plotly.js draws; it reads some HTML in names, so callers escape them."""
+"""Charts as plain dictionaries that plotly.js draws; it interprets some HTML in names, so callers escape them."""
 
 import math
 from collections.abc import Iterable
+from itertools import cycle
 from typing import Any
 
+from omkl import algorithms
+
 Chart = dict[str, Any]
-# Okabe and Ito's colours, which most colour-blind readers can tell apart
-COLOURS = {
-    "graph-mkl": "#0072b2", "omkr": "#999999", "rfomkr": "#b58900", "raker": "#56b4e9", "omkl-gf": "#e69f00",
-    "sfg-mkl": "#d55e00", "sfg-mkl-r": "#009e73",
-}  # fmt: skip
+# Okabe and Ito's colours, which most colour-blind readers can tell apart, and two more
+PALETTE = ("#0072b2", "#d55e00", "#009e73", "#56b4e9", "#e69f00", "#999999", "#b58900")
+COLOURS = dict(zip(algorithms.names(), cycle(PALETTE), strict=False))  # of every algorithm
 TICKS = [0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000]
 
 
 def chart(data: list[Any], x: str, y: str, about: str, **layout: Any) -> Chart:
-    """`about` is what a screen reader says."""
+    """A chart with titles for its axes; `about` describes it to screen readers."""
     return {"data": data, "layout": {"xaxis": {"title": {"text": x}}, "yaxis": {"title": {"text": y}}} | layout,
             "about": about}  # fmt: skip
 
 
 def log_axis(title: str) -> dict[str, Any]:
+    """A logarithmic axis with ticks at 1, 2 and 5 times powers of ten."""
     return {"type": "log", "title": {"text": title}, "tickvals": TICKS, "ticktext": [f"{t:g}" for t in TICKS]}
 
 
-def choice(name: str, drawn: Chart) -> dict[str, Any]:
-    return {"name": name, "chart": drawn}
+def choice(name: str, made: Chart) -> dict[str, Any]:
+    """A chart among several that a reader can choose from in one figure."""
+    return {"name": name, "chart": made}
 
 
 def digits(values: Iterable[float], n: int = 3) -> list[float | None]:
-    """Numbers with so many digits, to keep a page small; what is no number is left out of a chart.
+    """Numbers rounded to n significant digits, to keep reports small; None, which is not drawn, for NaN and infinity.
 
     >>> digits([0.123456, float("nan")])
     [0.123, None]

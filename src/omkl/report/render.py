@@ -1,4 +1,4 @@
-"""A page from its template and its charts."""
+"""Renders an HTML report from its template and its charts."""
 
 import json
 from importlib import resources
@@ -11,9 +11,9 @@ from omkl._version import __version__
 
 
 def render(package: str, template: str, charts: dict[str, list[Any]], **values: Any) -> str:
-    """A page from a template in the folder `templates` of a package, which extends base.html.j2.
+    """An HTML page from a template in the folder `templates` of a package, which extends base.html.j2.
 
-    `charts` holds choices by the name of their figure; a figure with more than one lets the reader choose.
+    `charts` holds the choices of each figure by its name; where there is more than one the reader can choose.
     """
     environment = jinja2.Environment(
         loader=jinja2.ChoiceLoader([jinja2.FunctionLoader(lambda name: asset(f"{package}/templates", name)),
@@ -27,6 +27,7 @@ def render(package: str, template: str, charts: dict[str, list[Any]], **values: 
 
 
 def asset(folder: str, name: str) -> str | None:
+    """The text of a file that belongs to a package; None if there is no such file."""
     root, *rest = folder.split("/")
     path = resources.files(root).joinpath(*rest, name)
     return path.read_text(encoding="utf-8") if path.is_file() else None

@@ -6,7 +6,7 @@
   const tabs = [...document.querySelectorAll('[role="tab"]')];
   const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
-  // What all charts share follows the page: its colours, and on a phone the legend below
+  // The layout that all charts share: the colours of the page, and on narrow screens the legend below
   function layout(own) {
     const axis = { gridcolor: colour("--line"), zerolinecolor: colour("--line"), linecolor: colour("--line"), automargin: true };
     const base = {
@@ -38,7 +38,7 @@
     select.addEventListener("change", () => draw(kind));
   }
 
-  // Tabs: click, arrow keys, and the address's fragment
+  // Tabs: by click, by arrow keys, and by the fragment of the address
   function show(tab, focus) {
     for (const other of tabs) {
       const on = other === tab;
@@ -62,7 +62,7 @@
   const named = tabs.find((tab) => "#" + tab.getAttribute("aria-controls") === location.hash);
   if (named) show(named, false);
 
-  // Tables: numbers by size, everything else by letter, empty cells last
+  // Tables: numbers by value, then text alphabetically, empty cells last
   const number = (text) => { const n = parseFloat(text.replace(/,/g, "")); return /^[-+]?[\d.]/.test(text) && !isNaN(n) ? n : null; };
   for (const table of document.querySelectorAll("table.sortable")) {
     const heads = [...table.tHead.rows[0].cells];
@@ -83,7 +83,7 @@
     }));
   }
 
-  // A page without tabs shows everything at once
+  // A page without tabs shows all charts
   const redraw = () => {
     if (tabs.length) draw(tabs.find((tab) => tab.tabIndex === 0).getAttribute("aria-controls"));
     else Object.keys(charts).forEach(draw);

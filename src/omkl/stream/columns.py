@@ -145,7 +145,8 @@ class Encoder:
             self._text_features(name, column, cells, learn, out)
         if not column.gaps and learn and gaps.any():
             column.gaps = True
-            self.notify(f"gaps {name}", f"column {name!r} has empty cells; they are filled with the running mean")
+            remedy = "are a category of their own" if column.kind == "category" else "are filled with the running mean"
+            self.notify(f"gaps {name}", f"column {name!r} has empty cells; they {remedy}")
             self._put(out, f"{own} missing", gaps.astype(float), int(np.argmax(gaps)), 0.0, learn)
         elif column.gaps:
             self._put(out, f"{own} missing", gaps.astype(float), 0, 0.0, learn)

@@ -16,7 +16,7 @@ PIECE_ROWS = 10_000
 
 @dataclass(frozen=True)
 class Options:
-    """What `omkl run` was asked for. The first part decides what is learned."""
+    """The options of `omkl run`. Those of the first part decide what is learned."""
 
     target: str = ""
     task: Task | None = None

@@ -60,7 +60,7 @@ def label_outputs(probabilities: Matrix, labels: tuple[str, ...]) -> Outputs:
 
 
 def with_targets(out: Outputs, rows: Index, y_true: Any, keys: list[str] | None) -> Predictions:
-    """Outputs of a learner beside the targets of their rows."""
+    """Outputs of a learner with the targets of their rows."""
     if out.probabilities is None:
         return Predictions(rows, keys, out.y_pred, out.lower, out.upper, None, y_true, None)
     if not out.labels:

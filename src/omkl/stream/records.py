@@ -9,7 +9,7 @@ from omkl.arrays import Index
 from omkl.stream.parsers import Reading
 from omkl.stream.raw import READ, DataError
 
-MAX_PIECE = 8 << 20  # bytes; a piece ends here even if it has fewer rows than asked for
+MAX_PIECE = 8 << 20  # bytes; a piece ends here even if it has fewer rows than wanted
 MAX_RECORD = 16 << 20
 
 

@@ -82,7 +82,7 @@ class Source:
             yield batch
 
     def skip(self, records: int, digest: str) -> None:
-        """Skip what an earlier run has learned, and make sure that it is the same data."""
+        """Skip what an earlier run has learned, and check that it is the same data."""
         self._skipped = True
         while self.records < records:
             self._limit = min(self.piece_rows, records - self.records)
