@@ -146,19 +146,17 @@ def run(out: Path, seed: int, console: Console) -> None:
     stream, path = hourly_demand(seed=seed), out / "stream.csv"
     out.mkdir(exist_ok=True)
     write_atomically(path, as_csv(stream).encode())
-    console.print(f"hourly demand of a town: {len(stream.y)} rows, each predicted before it is learned")
+    console.out(f"hourly demand of a town: {len(stream.y)} rows, each predicted before it is learned")
     console.print(comparison(stream, seed))
-    console.print(
-        "MAE: mean absolute error in MW, after the first week. coverage: of 90 % intervals. us: microseconds."
-    )
+    console.out("MAE: mean absolute error in MW, after the first week. coverage: of 90 % intervals. us: microseconds.")
     if missing := [name for name in FOR_REPORT if find_spec(name) is None]:
-        console.print(f"no report: {', '.join(missing)} not installed; pip install 'omkl[run]'")
+        console.out(f"no report: {', '.join(missing)} not installed; pip install 'omkl[run]'")
     else:
         changes = report(path, out / "report.html")
         found = ", ".join(map(str, changes)) or "none"
-        console.print(f"the regime changes at row {stream.change}; changes that omkl run detected: {found}")
-    console.print(f"\nfiles: {', '.join(sorted(str(file) for file in out.iterdir()))}")
-    console.print("next:")
-    console.print(f"  omkl run {path} --target demand --model demand.omkl --report demand.html")
-    console.print(f"  omkl compare {path} --target demand")
-    console.print("  omkl run YOUR.csv --target COLUMN")
+        console.out(f"the regime changes at row {stream.change}; changes that omkl run detected: {found}")
+    console.out(f"\nfiles: {', '.join(sorted(str(file) for file in out.iterdir()))}")
+    console.out("next:")
+    console.out(f"  omkl run {path} --target demand --model demand.omkl --report demand.html")
+    console.out(f"  omkl compare {path} --target demand")
+    console.out("  omkl run YOUR.csv --target COLUMN")

@@ -152,11 +152,10 @@ def in_a_sentence(records: Mapping[str, Record]) -> str:
     won, lost = ({what: sum(p.verdict == v for p in found) for what, found in fresh.items()} for v in ("won", "lost"))
     numbers, labels = len(fresh["error"]), len(fresh["wrong"])
     return (
-        f"On {numbers + labels} streams that were written after GraphMKL was finished, before any learner was run on "
-        "them, "
-        f"GraphMKL is better than the best of several simple peers on {won['error']} of {numbers} in squared error and "
-        f"worse on {lost['error']}; of {labels} with labels it is better on {won['wrong']} in wrong labels and on "
-        f"{won['log_loss']} in log-loss, and worse on {lost['wrong']} and {lost['log_loss']}: "
+        f"On {numbers + labels} streams that were written after GraphMKL's parameters were chosen, before any learner "
+        f"was run on them, GraphMKL is better than the best of several simple peers on {won['error']} of {numbers} in "
+        f"squared error and worse on {lost['error']}; of {labels} with labels it is better on {won['wrong']} in wrong "
+        f"labels and on {won['log_loss']} in log-loss, and worse on {lost['wrong']} and {lost['log_loss']}: "
         "[results on further streams](docs/unseen.md)."
     )
 

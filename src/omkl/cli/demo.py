@@ -28,4 +28,4 @@ def demo(
 
         from omkl.demo import run
 
-        run(out, seed, Console(highlight=False, soft_wrap=True))
+        run(out, seed, Console())
