@@ -186,7 +186,7 @@ def test_the_message_about_a_bad_file_has_what_is_wrong_with_it(tmp_path):
         (resealed(data, lambda h: h.__setitem__("kind", "fleet")), "inconsistent content"),
         (resealed(data, lambda h: h["body"].__setitem__("class", "os.system")), "inconsistent content"),
         (resealed(data, lambda h: h["body"]["core"]["settings"].__setitem__("n_features", 10**9)), "too large"),
-        (resealed(data, lambda h: h["body"]["core"]["settings"].__setitem__("n_features", 6)), "theta does not fit"),
+        (resealed(data, lambda h: h["body"]["core"]["settings"].__setitem__("n_features", 5000)), "theta does not fit"),
         (resealed(data, lambda h: h["body"]["core"].__setitem__("seed", 4)), "come out differently"),
         (resealed(data, lambda h: h["body"]["core"]["progress"][0].__setitem__("node", 4)), "no such node"),
         (resealed(data, lambda h: h["body"]["core"]["progress"].pop()), "labels and learners differ"),
@@ -303,7 +303,7 @@ def test_an_array_of_another_type_is_refused(case):
     for name, array in content.arrays.items():
         for dtype in {"f": (np.int64, bool), "i": (np.float64, bool), "b": (np.float64, np.int64)}[array.dtype.kind]:
             wrong = np.nan_to_num(array).astype(dtype)
-            with pytest.raises(omkl.ModelFileError, match=f"array {name} must hold|array state.{name} must hold"):
+            with pytest.raises(omkl.ModelFileError, match=f"array {name.removeprefix('state.')} must hold"):
                 omkl.from_bytes(resealed_content(content, arrays=content.arrays | {name: wrong}))
 
 
@@ -427,7 +427,7 @@ def test_files_of_every_format_version_load_and_predict_as_they_did(path):
         checked += 1
     if "predictions" in wanted:
         same_to_nine_digits(model.predict(np.array(wanted["X"])), wanted["predictions"])
-        same_to_nine_digits(model.predict_interval(np.array(wanted["X"])), wanted["intervals"])
+        same_to_nine_digits(model.predict_interval(np.array(wanted["X"]), coverage=0.8), wanted["intervals"])
         same_to_nine_digits(model.predict_then_learn(np.array(wanted["X"]), wanted["y"]), wanted["prequential"])
         checked += 1
     if "probabilities" in wanted:
