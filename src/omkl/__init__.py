@@ -1,8 +1,6 @@
 """Online multi-kernel learning: predict, see the target, learn, without choosing a kernel beforehand."""
 
 import importlib
-import re
-from pathlib import Path
 from typing import Any
 
 _HOMES = {
@@ -20,6 +18,9 @@ _ESTIMATORS = "omkl.estimators.sklearn.estimators"
 
 def _estimators() -> list[str]:
     """Names of the estimators, read from their source: importing them would import scikit-learn."""
+    import re
+    from pathlib import Path
+
     source = Path(__file__).parent.joinpath(*_ESTIMATORS.split(".")[1:]).with_suffix(".py")
     return re.findall(r"^class (\w+)", source.read_text(encoding="utf-8"), flags=re.MULTILINE)
 
