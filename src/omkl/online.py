@@ -238,8 +238,10 @@ class Online:
     @property
     def extra(self) -> Vector:
         """(shape.extras,): the algorithm's further values about the next round, such as half widths of intervals."""
+        out = np.empty(self.shape.extras)
         with self._lock:
-            return np.array(self.algorithm.extra(self.problem, self._runner.state))
+            self._runner.extra(out)
+        return out
 
     @property
     def compiled(self) -> engine.Engine | None:

@@ -25,8 +25,8 @@ def names() -> tuple[str, ...]:
 def get(name: str) -> "Algorithm[Any, Any]":
     """The algorithm of this name.
 
-    >>> get("raker").uniforms
-    <function uniforms at ...>
+    >>> get("raker").name
+    'raker'
     >>> get("ridge")
     Traceback (most recent call last):
     ValueError: algorithm must be one of graph-mkl, sfg-mkl, sfg-mkl-r, raker, omkl-gf, omkr, rfomkr, got 'ridge'

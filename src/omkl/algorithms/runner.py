@@ -20,6 +20,9 @@ class ReferenceRunner:
     def t(self) -> int:
         return int(self.state.t)
 
+    def extra(self, out: Vector) -> None:
+        out[:] = self._algorithm.extra(self._problem, self.state)
+
     def predict(self, x: Vector) -> Any:
         with np.errstate(all="ignore"):
             return self._algorithm.predict(self._problem, self.state, x)
@@ -55,7 +58,7 @@ class ReferenceRunner:
         for k, x in enumerate(X):
             w = 1.0 if weight is None else float(weight[k])
             if extra is not None:
-                _rows_of(extra, len(X))[k] = self._algorithm.extra(self._problem, self.state)
+                self.extra(_rows_of(extra, len(X))[k])
             info = self._step(x, float(y[k]), uniforms[k * n : (k + 1) * n], w)
             if info is None:
                 return k, evaluated

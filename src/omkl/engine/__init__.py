@@ -87,6 +87,7 @@ class Runner:
         self._memory = engine.memory(self._state)
         self.learn = partial(engine.learn, self._memory)
         self.run = partial(engine.run, self._memory)
+        self.extra = partial(engine.extra, self._memory)
         self.predict = partial(engine.predict, self._memory)
         self.predict_rows = partial(engine.predict_rows, self._memory)
         self.supply = self._memory.supply
@@ -161,6 +162,9 @@ class GrowingRunner:
     ) -> tuple[int, int]:
         self._reserve(len(X))
         return self._engine.run(self._memory, X, y, uniforms, weight, out, extra)
+
+    def extra(self, out: Vector) -> None:
+        self._engine.extra(self._memory, out)
 
     def predict(self, x: Vector) -> float:
         return self._engine.predict(self._memory, x)

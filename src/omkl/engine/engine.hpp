@@ -93,6 +93,11 @@ struct Engine : AnyEngine {
     return visitor.numbers;
   }
 
+  void extra(const Memory<State> &memory, Vector out) const {
+    if (out.shape(0) != static_cast<size_t>(extras(problem))) throw nb::value_error("out has not the length of extra");
+    write_extra(problem, memory.state, out.data());
+  }
+
   double predict(const Memory<State> &memory, ConstVector x) const {
     require_inputs(x.shape(0));
     double out;
@@ -183,6 +188,7 @@ nb::object bind(nb::module_ &m, const std::string &name, const Loop<Problem, Sta
           "problem"_a, "isa"_a)
       .def("memory", &E::memory, "state"_a)
       .def("numbers", &E::numbers, "memory"_a)
+      .def("extra", &E::extra, "memory"_a, "out"_a.noconvert())
       .def("predict", &E::predict, "memory"_a, "x"_a)
       .def("predict_rows", &E::predict_rows, "memory"_a, "X"_a, "out"_a.noconvert())
       .def("learn", &E::learn, "memory"_a, "x"_a, "y"_a, "weight"_a)

@@ -91,11 +91,14 @@ template <class Problem>
 long outputs(const Problem &) {
   return 1;
 }
-// Further values about each round, before it was learned, that are reported on request.
+// Further values about a round, beside its prediction, that are reported on request: how many, and what they are for
+// the next round.
 template <class Problem>
 long extras(const Problem &) {
   return 0;
 }
+template <class Problem, class State>
+void write_extra(const Problem &, const State &, double *) {}
 // Doubles of working memory, Scratch::extra, beyond what all algorithms have.
 template <class Problem>
 long scratch(const Problem &) {

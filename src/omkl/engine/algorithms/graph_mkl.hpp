@@ -79,8 +79,7 @@ inline void run(const Problem &p, State &s, Scratch &scratch, Chunk &chunk) {
     long evaluated;
     if (!evaluate(p, s, scratch, w, chunk.X + chunk.done * p.V.d, prediction, evaluated)) return;
     chunk.evaluated += evaluated;
-    if (chunk.extra)
-      for (long l = 0; l < extras(p); ++l) chunk.extra[chunk.done * extras(p) + l] = s.half_widths[l];
+    if (chunk.extra) write_extra(p, s, chunk.extra + chunk.done * extras(p));
     const double weight = chunk.weight ? chunk.weight[chunk.done] : 1;
     if (weight == 0) {
       ++s.t;

@@ -253,8 +253,11 @@ struct Workspace {
 };
 
 inline long uniforms(const Problem &) { return 2; }
-inline long outputs(const Problem &p) { return p.classify ? p.K : 2; }
-inline long extras(const Problem &p) { return p.classify ? 0 : TRACKED; }
+OMKL_ALWAYS_INLINE long outputs(const Problem &p) { return p.classify ? p.K : 2; }
+OMKL_ALWAYS_INLINE long extras(const Problem &p) { return p.classify ? 0 : TRACKED; }
+OMKL_ALWAYS_INLINE void write_extra(const Problem &p, const State &s, double *out) {
+  for (long l = 0; l < extras(p); ++l) out[l] = s.half_widths[l];
+}
 inline long scratch(const Problem &p) { return Workspace(p, nullptr).size; }
 inline bool missing(const Problem &) { return true; }
 
