@@ -1,15 +1,18 @@
+"""Settings: what is refused, the paper's values, and the problems that follow from them."""
+
 import dataclasses
 import math
 
 import numpy as np
 import pytest
-from omkl.settings import Settings
-from streams import LEARNERS, gaussians, small
+from streams import LEARNERS, PAPER, gaussians, graph_settings, small, small_for
 
+from omkl import algorithms
 from omkl.algorithms.descent import Descent
+from omkl.algorithms.graph_mkl.settings import GraphSettings
 from omkl.algorithms.schedule import Schedule
+from omkl.algorithms.settings import Settings
 from omkl.kernels import Cauchy, Gaussian, dictionary
-from omkl.online import ROUNDS
 
 COUNTS = ["n_features", "out_degree", "draws", "freeze_after", "horizon", "budget"]
 BAD = [
@@ -28,13 +31,50 @@ BAD = [
 
 
 @pytest.mark.parametrize(("name", "value", "wanted"), BAD)
-def test_a_bad_setting_says_what_was_wanted_and_what_came(name, value, wanted):
+def test_the_message_about_a_bad_setting_has_what_was_wanted_and_what_came(name, value, wanted):
     with pytest.raises(ValueError, match=f"{name} must be {wanted}.*, got {value!r}"):
         Settings(**{name: value})
 
 
+BAD_FOR_GRAPH_MKL = [
+    *(
+        (name, value, "a whole number of at least 1")
+        for name in ("n_features", "out_degree", "warm_up", "outputs")
+        for value in (0, -3, 2.5, "five", True)
+    ),
+    *(("delta_dimension", value, r"None \(that of the data\) or 1") for value in (0, 2, "1")),
+    *(("ridge", value, "a positive finite number") for value in (0, -1.0, math.nan, math.inf, None)),
+    *(
+        (name, value, r"a number from 0 to below 1, or None \(the default of the task\)")
+        for name in ("discount", "memory", "min_leverage")
+        for value in (-0.1, 1.0, math.nan, "all", True)
+    ),
+    *(("evaluate", value, "quarter, all, or a whole number of at least 2") for value in (1, 0, 2.5, "half")),
+    ("task", "ranking", "regression or classification"),
+]
+
+
+@pytest.mark.parametrize(("name", "value", "wanted"), BAD_FOR_GRAPH_MKL)
+def test_the_message_about_a_bad_setting_of_graph_mkl_has_what_was_wanted_and_what_came(name, value, wanted):
+    with pytest.raises(ValueError, match=f"{name} must be {wanted}.*, got {value!r}"):
+        GraphSettings(**{name: value})
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        *(("orders", value) for value in ((), (0,), (2.5,), ("two",))),
+        *((name, value) for name in ("singles", "widths") for value in ((0.0,), (-1.0,), (math.nan,), ("wide",))),
+        *(("steps", value) for value in ((0.0,), (1.5,), (math.nan,), ("long",))),
+    ],
+)
+def test_a_bad_list_in_the_settings_of_graph_mkl_is_named(name, value):
+    with pytest.raises(ValueError, match=f"^{name} must be "):
+        GraphSettings(**{name: value})
+
+
 @pytest.mark.parametrize("kernels", ["papyrus", [], [Gaussian]])
-def test_what_is_no_dictionary_is_refused_at_once(kernels):
+def test_what_is_no_dictionary_of_kernels_is_refused_at_once(kernels):
     with pytest.raises(ValueError, match="kernels"):
         Settings(kernels=kernels)
 
@@ -42,7 +82,7 @@ def test_what_is_no_dictionary_is_refused_at_once(kernels):
 @pytest.mark.parametrize(
     ("learner", "changes", "d", "message"),
     [
-        ("mkl", {}, 2, "learner must be one of omkr, .*, got 'mkl'"),
+        ("mkl", {}, 2, "algorithm must be one of graph-mkl, .*, got 'mkl'"),
         ("raker", {}, 0, "d must be a whole number of at least 1, got 0"),
         ("raker", {}, None, "d must be a whole number of at least 1, got None"),
         ("raker", {}, 2.0, "d must be a whole number of at least 1, got 2.0"),
@@ -56,9 +96,20 @@ def test_what_is_no_dictionary_is_refused_at_once(kernels):
         ("raker", {"draw": "common"}, 2, "draw must be one of independent, shared, got 'common'"),
     ],
 )
-def test_settings_that_do_not_fit_the_learner_are_refused(learner, changes, d, message):
+def test_settings_that_do_not_fit_the_algorithm_are_refused(learner, changes, d, message):
     with pytest.raises(ValueError, match=message):
-        small(**changes).problem(learner, d)
+        algorithms.problem(learner, small(**changes), d)
+
+
+@pytest.mark.parametrize("learner", LEARNERS)
+def test_settings_of_another_algorithm_are_refused(learner):
+    wrong = GraphSettings() if learner in PAPER else Settings()
+    wanted = algorithms.get(learner).settings.__name__
+    message = f"settings must be {wanted} for {learner}, got '{type(wrong).__name__}'"
+    with pytest.raises(ValueError, match=message):
+        algorithms.problem(learner, wrong, 2)
+    with pytest.raises(ValueError, match="settings must be"):
+        algorithms.problem(learner, None, 2)
 
 
 @pytest.mark.parametrize("number", [np.float64(0.5), np.float32(0.5), np.int64(1), 1])
@@ -66,7 +117,7 @@ def test_numbers_of_numpy_are_numbers(number):
     chosen = Settings(learning_rate=number, ridge=number, exploration=number, radius=number, n_features=np.int32(7))
     assert chosen.schedule == Schedule(float(number), float(number), anytime=True)
     assert chosen.descent.lam == float(number)
-    assert chosen.problem("raker", np.int64(2)).V.shape == (41, 2, 7)
+    assert algorithms.problem("raker", chosen, np.int64(2)).V.shape == (41, 2, 7)
 
 
 # Schedules
@@ -85,14 +136,14 @@ def test_without_a_horizon_both_rates_fall_with_the_root_of_t():
     assert [schedule.xi_at(t) for t in (1, 4, 100)] == [1, 0.5, 0.1]
 
 
-def test_a_rate_of_ones_own_is_kept_and_falls_only_without_a_horizon():
+def test_a_rate_that_was_chosen_is_kept_and_falls_only_without_a_horizon():
     fixed = Settings(horizon=400, learning_rate=3.0, exploration=0.25).schedule
     falling = Settings(learning_rate=3.0, exploration=0.25).schedule
     assert (fixed.eta_at(9), fixed.xi_at(9)) == (3.0, 0.25)
     assert (falling.eta_at(9), falling.xi_at(9)) == (1.0, 0.25 / 3)
 
 
-def test_exploration_is_never_more_than_certain():
+def test_the_exploration_rate_is_at_most_1():
     assert Schedule(5.0, 5.0, anytime=True).xi_at(4) == 1
     assert Schedule(5.0, 5.0, anytime=True).eta_at(4) == 2.5
 
@@ -118,40 +169,59 @@ def test_a_change_to_the_papers_settings_changes_just_that():
     assert dataclasses.replace(changed, commit="never", stabiliser="none") == Settings.paper(100)
 
 
-def test_settings_cannot_be_changed_behind_the_back():
+def test_settings_cannot_be_changed():
     with pytest.raises(dataclasses.FrozenInstanceError):
         Settings().ridge = 1.0
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        GraphSettings().ridge = 1.0
 
 
 def test_a_generator_of_kernels_is_read_once_and_kept():
     chosen = small(kernels=(kernel for kernel in gaussians(5)))
-    assert len(chosen.problem("raker", 2).V) == len(chosen.problem("raker", 2).V) == 5
+    assert [len(algorithms.problem("raker", chosen, 2).V) for _ in range(2)] == [5, 5]
 
 
 # Problems
 
 
 @pytest.mark.parametrize("learner", LEARNERS)
-def test_a_problem_is_the_learners_own(learner):
-    assert isinstance(small().problem(learner, 2), ROUNDS[learner].Problem)
+def test_a_problem_is_the_algorithms_own(learner):
+    problem = algorithms.problem(learner, small_for(learner), 3)
+    assert isinstance(problem, algorithms.get(learner).Problem)
+    assert algorithms.get(learner).shape(problem).inputs == 3
 
 
-@pytest.mark.parametrize("learner", ["rfomkr", "raker", "omkl-gf", "sfg-mkl", "sfg-mkl-r"])
+@pytest.mark.parametrize("learner", sorted({*LEARNERS} - {"omkr"}))  # which has no random features
 def test_the_seed_decides_the_frequencies_and_nothing_else(learner):
-    one, again, other = (small().problem(learner, 3, seed=seed) for seed in (1, 1, 2))
+    chosen = small_for(learner)
+    one, again, other = (algorithms.problem(learner, chosen, 3, seed=seed) for seed in (1, 1, 2))
     np.testing.assert_array_equal(one.V, again.V)
-    assert (one.V != other.V).all()
+    assert (one.V != other.V)[(one.V != 0) | (other.V != 0)].all()
     for name in {*one._fields} - {"V"}:
         np.testing.assert_equal(getattr(one, name), getattr(other, name))
 
 
 def test_delta_is_taken_in_the_dimension_of_the_data_or_in_one():
-    of_data, of_line = (Settings(delta_dimension=k).problem("sfg-mkl", 30).graph for k in (None, 1))
+    of_data, of_line = (algorithms.problem("sfg-mkl", Settings(delta_dimension=k), 30).graph for k in (None, 1))
     assert (of_data.A != of_line.A).any()
-    np.testing.assert_array_equal(of_line.A, Settings().problem("sfg-mkl", 1).graph.A)
+    np.testing.assert_array_equal(of_line.A, algorithms.problem("sfg-mkl", Settings(), 1).graph.A)
 
 
-def test_features_go_by_name():
-    chosen = small()
-    by_name = chosen.problem("raker", names=["1", "0"], seed=4).V
-    np.testing.assert_array_equal(by_name, chosen.problem("raker", 2, seed=4).V[:, ::-1])
+@pytest.mark.parametrize("chosen", [small(), graph_settings(orders=(None,))], ids=["raker", "graph-mkl"])
+def test_frequencies_of_a_feature_belong_to_its_name(chosen):
+    learner = "raker" if isinstance(chosen, Settings) else "graph-mkl"
+    by_name = algorithms.problem(learner, chosen, names=["1", "0"], seed=4).V
+    np.testing.assert_array_equal(by_name, algorithms.problem(learner, chosen, 2, seed=4).V[:, ::-1])
+
+
+# The list of algorithms
+
+
+def test_every_algorithm_has_the_name_it_is_listed_under():
+    assert [algorithms.get(name).name for name in algorithms.names()] == list(algorithms.names())
+
+
+@pytest.mark.parametrize("name", ["ridge", "SFG-MKL", "sfg_mkl", "base", "", None])
+def test_an_unknown_algorithm_is_named_with_those_there_are(name):
+    with pytest.raises(ValueError, match=f"algorithm must be one of graph-mkl, .*, rfomkr, got {name!r}"):
+        algorithms.get(name)

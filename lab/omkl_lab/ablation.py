@@ -30,7 +30,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
     UNIFORM: {"out_degree": 1},
     RANDOM: {},
     "all experts": {"evaluate": "all"},
-    "no nearest-neighbour experts": {"widths": ()},
+    "no memory experts": {"widths": ()},
     "no gradient experts": {"steps": ()},
     "one gradient expert (step 1)": {"steps": (1.0,)},
     "no challenger on a change": {"adapt": False},

@@ -1,6 +1,7 @@
-"""docs/equations.md: where each printed equation of the paper is computed, read off the source itself.
+"""docs/equations.md: where each equation of the paper and of GraphMKL is computed, read off the source itself.
 
-A computed left-hand side ends in its number, `# (15)` in Python and `// (15)` in C++.
+A line that computes an equation ends in its number, `# (15)` in Python and `// (15)` in C++. GraphMKL's equations,
+(G1), (G2), ..., are those of docs/graph_mkl.md.
 """
 
 import re
@@ -27,19 +28,26 @@ class Equation(NamedTuple):
 
 
 EQUATIONS = {
-    "3": Equation("eq:24", "features z of x from D spectral draws psi_1, ..., psi_D of kernel i",
-                  "z_i(x) = [sin(psi_1 . x), ..., sin(psi_D . x), cos(psi_1 . x), ..., cos(psi_D . x)] / sqrt(D)"),
-    "4": Equation("eq:26", "what kernel i predicts", "f_i(x) = theta_i . z_i(x)"),
+    "3": Equation(
+        "eq:24",
+        "features z of x from D spectral draws psi_1, ..., psi_D of kernel i",
+        "z_i(x) = [sin(psi_1 . x), ..., sin(psi_D . x), cos(psi_1 . x), ..., cos(psi_D . x)] / sqrt(D)",
+    ),
+    "4": Equation("eq:26", "prediction of kernel i", "f_i(x) = theta_i . z_i(x)"),
     "5": Equation("eq:4", "regularised loss of kernel i", "L_i = C(f_i(x), y) + lambda |theta_i|^2"),
-    "6": Equation("eq:27", "combination of the kernels heard", "f(x) = sum_i w_i f_i(x) / sum_i w_i"),
-    "7": Equation("eq:1", "how different two kernels are", "Delta(i, j) = integral of |kappa_i - kappa_j|^2"),
-    "11": Equation("eq:28", "threshold gamma_i that leaves node i exactly M out-neighbours",
-                   "(i, j) is an edge when Delta(i, j) <= gamma_i"),
-    "12": Equation("eq:2", "law of the node I_t", "p_i = (1 - xi) u_i / U + xi [i in D] / |D|"),
-    "13": Equation("eq:3", "prediction of SFG-MKL",
-                   "f(x) = sum of w_i f_i(x) / sum of w_i, i over the out-neighbours of I_t"),
-    "14": Equation("eq:5", "importance-weighted loss of kernel i", "l_i = L_i / q_i where i was heard, else 0"),
-    "15": Equation("eq:6", "chance that kernel i is heard", "q_i = sum of p_j, j over the in-neighbours of i"),
+    "6": Equation("eq:27", "combination of the kernels that are evaluated", "f(x) = sum_i w_i f_i(x) / sum_i w_i"),
+    "7": Equation("eq:1", "dissimilarity of two kernels", "Delta(i, j) = integral of |kappa_i - kappa_j|^2"),
+    "11": Equation(
+        "eq:28",
+        "threshold gamma_i that leaves node i exactly M out-neighbours",
+        "(i, j) is an edge when Delta(i, j) <= gamma_i",
+    ),
+    "12": Equation("eq:2", "distribution of the node I_t", "p_i = (1 - xi) u_i / U + xi [i in D] / |D|"),
+    "13": Equation(
+        "eq:3", "prediction of SFG-MKL", "f(x) = sum of w_i f_i(x) / sum of w_i, i over the out-neighbours of I_t"
+    ),
+    "14": Equation("eq:5", "importance-weighted loss of kernel i", "l_i = L_i / q_i where i was evaluated, else 0"),
+    "15": Equation("eq:6", "probability that kernel i is evaluated", "q_i = sum of p_j, j over the in-neighbours of i"),
     "16": Equation("eq:14", "importance-weighted loss of node i", "l^_i = C(f(x), y) / p_i where i = I_t, else 0"),
     "17": Equation("eq:7", "step of theta", "theta_i <- theta_i - eta grad l_i"),
     "18a": Equation("eq:8a", "weight of kernel i", "w_i <- w_i exp(-eta l_i)"),
@@ -47,13 +55,93 @@ EQUATIONS = {
     "19": Equation("eq:10", "best function in hindsight", "f* = the best f_i*, f_i* = argmin of sum_t L(f(x_t))"),
     "20": Equation("eq:11", "stochastic regret", "sum_t E_t[L(f(x_t))] - sum_t L(f*(x_t))"),
     "21": Equation("eq:12", "bound of Theorem 3", "of the regret of SFG-MKL, from epsilon, C, L, 1/q and 1/q_bar"),
-    "22": Equation("eq:15", "nodes that lead the refined graph",
-                   "D' = {i : u_i / U >= (beta - xi / N) / (1 - xi)}"),
-    "23": Equation("eq:16", "the leader nearest to kernel i", "d_i = argmin of Delta(i, j), j over D'"),
-    "24": Equation("eq:17", "law of the node I_t on the refined graph", "p_i = (1 - xi) u_i / U + xi [i in D'] / |D'|"),
+    "22": Equation("eq:15", "dominating set of the refined graph", "D' = {i : u_i / U >= (beta - xi / N) / (1 - xi)}"),
+    "23": Equation(
+        "eq:16", "the node of the dominating set nearest to kernel i", "d_i = argmin of Delta(i, j), j over D'"
+    ),
+    "24": Equation(
+        "eq:17", "distribution of the node I_t on the refined graph", "p_i = (1 - xi) u_i / U + xi [i in D'] / |D'|"
+    ),
     "25": Equation("eq:19", "prediction of SFG-MKL-R", "as (13), on the refined graph"),
     "26": Equation("eq:18", "bound of Theorem 4", "of the regret of SFG-MKL-R, from epsilon, C, L and beta"),
-}  # fmt: skip
+}
+
+GRAPH_MKL = {
+    "G1": Equation("scaling", "scaled inputs", "x~ = clip((x - m) s, -c, c) / sqrt(d), 0 where x is missing"),
+    "G2": Equation(
+        "scaling", "mean and scale of the inputs", "m = mean, s = 1 / deviation of the first rows, 0 where constant"
+    ),
+    "G3": Equation(
+        "scaling", "standardised target", "y~ = (y - b) / u, with b the mean and u the deviation of the first targets"
+    ),
+    "G4": Equation("scaling", "scale of an input that was constant", "s = 1 / |x - m| at its first change"),
+    "G5": Equation("experts", "features of the linear expert", "z = (1, x~)"),
+    "G6": Equation("experts", "features with squares", "z = (1, x~, (sqrt(d) x~^2 - 1 / sqrt(d)) / 1.5)"),
+    "G7": Equation("experts", "mean that an expert predicts", "mu = b + u theta z"),
+    "G8": Equation(
+        "experts", "ridge of every least squares", "lambda_i = lambda / max(1, l_i^2); for labels 1 / d on the inputs"
+    ),
+    "G9": Equation(
+        "experts", "Cholesky factor and leverage", "R = I / sqrt(lambda) at first, phi = R z, q = |phi|^2 = z' P z"
+    ),
+    "G10": Equation(
+        "experts",
+        "range of the linear expert",
+        "mu clipped to the range of the last targets and half of it on either side",
+    ),
+    "G11": Equation("experts", "weights of the rows in the memory", "k_j = exp(-|x~ - x~_j|^2 / (2 h^2)) / sum"),
+    "G12": Equation("experts", "mean and leverage of a memory expert", "mu = sum_j k_j y_j, q = sum_j k_j^2"),
+    "G13": Equation("experts", "variance of an expert's prediction", "v = (sigma^2 (1 + q) + 1e-12) u^2"),
+    "G14": Equation("experts", "label probabilities of an expert", "p = softmax(mu / v)"),
+    "G15": Equation("learning", "gradient step", "theta <- theta + min(1, w a) (y~ - theta z) z'"),
+    "G16": Equation("learning", "least squares step", "theta <- theta + w (y~ - theta z) (P z)' / (1 + w q)"),
+    "G17": Equation("learning", "how much a row counts for P", "c = min(w, 1 / l - 1 / q)"),
+    "G18": Equation(
+        "learning", "update of the Cholesky factor", "R <- T R with T' T = I - c phi phi' / (1 + c q), where c > 0"
+    ),
+    "G19": Equation(
+        "learning",
+        "logistic step",
+        "(G16) to (G18) with gap (e_y - p) / kappa and weight kappa w, kappa = max(p (1 - p), 0.05)",
+    ),
+    "G20": Equation("learning", "rate of the noise", "a = max(1 - memory, 1 / (n + 1))"),
+    "G21": Equation("learning", "noise of numbers", "sigma^2 <- (1 - a) sigma^2 + a ((y - mu) / u)^2 / (1 + q)"),
+    "G22": Equation(
+        "learning", "temperature of labels", "sigma^2 <- sigma^2 exp(-a clip((mu_y - p mu) / v, -2, 2)), in [0.01, 100]"
+    ),
+    "G23": Equation("mixture", "weights of the experts", "w_e = exp(L_e) / sum exp(L)"),
+    "G24": Equation(
+        "mixture", "prediction of the mixture", "m = sum w_e mu_e, s^2 = sum w_e (v_e + (mu_e - m)^2); p = sum w_e p_e"
+    ),
+    "G25": Equation(
+        "mixture",
+        "log-likelihood of a target",
+        "l_e = -log(v) / 2 - 5/2 log(1 + (y - mu)^2 / (4 v)); l_e = log max(p_y, 1e-12)",
+    ),
+    "G26": Equation("mixture", "evidence", "L_e <- (1 - discount) (L_e + l_e - log sum_k w_k exp(l_k))"),
+    "G27": Equation("mixture", "differences from the mixture", "z_e = clip((mu_e - m) / s, -3, 3)"),
+    "G28": Equation("mixture", "prediction corrected by stacking", "y^ = m + s clip(theta z, -3, 3)"),
+    "G29": Equation("mixture", "target of the stacking", "clip((y - m) / s, -3, 3)"),
+    "G30": Equation(
+        "selection", "which experts are evaluated", "all while age < warm-up; then the best active - 1 and an explorer"
+    ),
+    "G31": Equation("selection", "rank of the experts", "by evidence, every 20 rounds"),
+    "G32": Equation("selection", "explorer", "uniform among the others that are no neighbours of a leader"),
+    "G33": Equation("change", "capped error", "e = min((y - y^)^2, 20 slow) after 32 rounds"),
+    "G34": Equation(
+        "change", "fast and slow mean of the error", "mean <- mean + max(1 / T, 1 / n) (e - mean), T = 50 and 500"
+    ),
+    "G35": Equation("change", "alarm", "n > 200 and fast > 2 slow"),
+    "G36": Equation("change", "weights in a trial", "W <- 0.98 W + sum of w_e over the set"),
+    "G37": Equation("change", "winner of a trial", "the challenger where its W is greater, after 500 rounds"),
+    "G38": Equation("intervals", "half widths", "h <- h exp(0.05 ([|y - y^| > h s] - (1 - coverage)))"),
+    "G39": Equation("intervals", "half width of any coverage", "linear in log h between the tracked levels"),
+    "G40": Equation(
+        "growth",
+        "least squares without some features",
+        "theta <- theta - theta_F S^-1 Q' R, R <- R - Q Q' R, R_F = Q S",
+    ),
+}
 
 
 class Place(NamedTuple):
@@ -69,27 +157,36 @@ def tagged(patterns: Iterable[str]) -> dict[str, list[Place]]:
     found: dict[str, list[Place]] = {}
     for path in sorted(path for pattern in patterns for path in ROOT.glob(pattern)):
         for line, text in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
-            if tag := re.search(r"^(.*\S)\s+(?:#|//) ((?:\(\d+[ab]?\) ?)+)$", text):
-                for number in re.findall(r"\d+[ab]?", tag[2]):
+            if tag := re.search(r"^(.*\S)\s+(?:#|//) ((?:\(G?\d+[ab]?\) ?)+)$", text):
+                for number in re.findall(r"G?\d+[ab]?", tag[2]):
                     place = Place(path.relative_to(ROOT).as_posix(), line, tag[1].strip())
                     found.setdefault(number, []).append(place)
     return found
 
 
+def entries(equations: dict[str, Equation], found: dict[str, dict[str, list[Place]]], note: str) -> list[str]:
+    """One section for each equation, with its lines in every language."""
+    lines = []
+    for number, (label, what, formula) in equations.items():
+        lines += ["", f"## ({number}) {what}", "", f"`{formula}` {note.format(label)}", ""]
+        for language, places in found.items():
+            for path, line, text in places.get(number, []):
+                lines.append(f"- {language} [{path}:{line}](../{path}#L{line}) `{text}`")
+    return lines
+
+
 def page() -> str:
     """The text of docs/equations.md."""
-    texts = {"Python": tagged(PYTHON), "C++": tagged(CPP)}
+    found = {"Python": tagged(PYTHON), "C++": tagged(CPP)}
     lines = [
-        "# From equation to line",
+        "# The equations in the code",
         "",
         "Written by `make equations` from the numbers at the ends of the lines; a test keeps it true. Numbers are the",
-        "printed ones of the paper (arXiv 2102.04690), with the label in its LaTeX source beside them.",
+        "printed ones of the paper (arXiv 2102.04690), with the label in its LaTeX source beside them. Numbers that",
+        "begin with G are those of [GraphMKL](graph_mkl.md).",
+        *entries(EQUATIONS, found, "({})"),
+        *entries(GRAPH_MKL, found, "([{0}](graph_mkl.md#{0}))"),
     ]
-    for number, (label, what, formula) in EQUATIONS.items():
-        lines += ["", f"## ({number}) {what}", "", f"`{formula}` ({label})", ""]
-        for language, found in texts.items():
-            for path, line, text in found.get(number, []):
-                lines.append(f"- {language} [{path}:{line}](../{path}#L{line}) `{text}`")
     return "\n".join(lines) + "\n"
 
 

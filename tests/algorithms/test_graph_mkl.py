@@ -14,6 +14,7 @@ import omkl.river
 from omkl import algorithms
 from omkl.algorithms import graph_mkl
 from omkl.algorithms.graph_mkl import constants
+from omkl.algorithms.graph_mkl.state import set_shapes, start_set
 from omkl.estimators.cores import new_core
 
 FILES = Path(__file__).parents[1] / "persist" / "files"
@@ -187,6 +188,8 @@ def test_a_classifier_of_format_version_1_predicts_and_learns_as_it_did():
     (lambda s: s._replace(half_widths=s.half_widths[1:]), "half_widths does not fit the problem"),
     (lambda s: s._replace(sets=(s.sets[0]._replace(evidence=np.zeros(2)), s.sets[1])), "sets.0.evidence does not fit"),
     (lambda s: s._replace(sets=(s.sets[0], s.sets[1]._replace(age=-2))), "the age of a set must be a count"),
+    (lambda s: s._replace(sets=(s.sets[0], s.sets[1]._replace(age=-1.0))), "the age of a set must be a count"),
+    (lambda s: s._replace(incumbent=2), "there are two sets of experts"),
     (lambda s: s._replace(trend=s.trend._replace(rounds=-1)), "the number of rounds must be a count"),
 ])  # fmt: skip
 def test_a_state_that_cannot_be_is_refused(change, complaint):
@@ -195,3 +198,18 @@ def test_a_state_that_cannot_be_is_refused(change, complaint):
     graph_mkl.check_state(problem, state)
     with pytest.raises(ValueError, match=complaint):
         graph_mkl.check_state(problem, change(state))
+
+
+def test_the_shapes_that_a_file_must_have_are_those_of_a_new_state():
+    problem = algorithms.problem("graph-mkl", small(task="classification", outputs=3), d=2)
+    arrays = {
+        name: leaf for name, leaf in omkl.arrays.leaves(start_set(problem)).items() if isinstance(leaf, np.ndarray)
+    }
+    assert {name: array.shape for name, array in arrays.items()} == set_shapes(problem)
+
+
+def test_a_state_is_checked_without_memory_for_the_problem_that_a_file_claims():
+    problem = algorithms.problem("graph-mkl", small(task="classification", outputs=2), d=2)
+    state = graph_mkl.init(problem, np.zeros(2))
+    with pytest.raises(ValueError, match=r"sets.0.coefficients.theta does not fit the problem"):
+        graph_mkl.check_state(problem._replace(K=2**50), state)

@@ -1,4 +1,4 @@
-"""The river door: river's own checks, and what its users rely on."""
+"""The river API: river's own checks, and what its users rely on."""
 
 import inspect
 import pickle
@@ -14,9 +14,10 @@ import omkl
 import omkl.river
 from omkl.estimators.river import ESTIMATORS
 
-REGRESSORS = [c for c in ESTIMATORS if c.__name__.endswith("Regressor")]
-CLASSIFIERS = [c for c in ESTIMATORS if c.__name__.endswith("Classifier")]
-VARIANTS = [*(c() for c in ESTIMATORS), omkl.river.SFGMKLRegressor(refine=True, seed=3)]
+ALL = list(ESTIMATORS.values())
+REGRESSORS = [kind for kind in ALL if kind.task == "regression"]
+CLASSIFIERS = [kind for kind in ALL if kind.task == "classification"]
+VARIANTS = [*(kind() for kind in ALL), omkl.river.SFGMKLRegressor(refine=True, seed=3)]
 
 
 @pytest.mark.parametrize("model", VARIANTS, ids=lambda m: f"{m}{'-R' if getattr(m, 'refine', False) else ''}")
@@ -38,13 +39,13 @@ def stream(rows=250, d=12):
     return *in_raw_units(rows, d), labels_of(rows, "abcd")
 
 
-@pytest.mark.parametrize("kind", ESTIMATORS, ids=lambda c: c.__name__)
-def test_both_doors_say_the_same_to_the_last_bit(kind, monkeypatch):
+@pytest.mark.parametrize("kind", ALL, ids=lambda c: c.__name__)
+def test_both_apis_predict_the_same_to_the_last_bit(kind, monkeypatch):
     X, y, labels = stream()
     river, sklearn = kind(seed=7), getattr(omkl, kind.__name__)(random_state=7)
     if kind is omkl.river.GraphMKLClassifier:  # which makes use of labels announced; river announces none
-        announced = omkl.GraphMKLClassifier._new_core
-        monkeypatch.setattr(omkl.GraphMKLClassifier, "_new_core", lambda model: unannounced(announced(model)))
+        announced = omkl.GraphMKLClassifier.new_core
+        monkeypatch.setattr(omkl.GraphMKLClassifier, "new_core", lambda model: unannounced(announced(model)))
     if kind in REGRESSORS:
         targets, chunk = y, sklearn.predict_then_learn(X, y)
     else:
@@ -53,13 +54,13 @@ def test_both_doors_say_the_same_to_the_last_bit(kind, monkeypatch):
         if kind in REGRESSORS:
             assert river.predict_one(x) == chunk[k]
         else:
-            said = river.predict_proba_one(x)
-            np.testing.assert_allclose([said.get(c, 0.0) for c in sklearn.classes_], chunk[k], rtol=1e-15)
+            predictions = river.predict_proba_one(x)
+            np.testing.assert_allclose([predictions.get(c, 0.0) for c in sklearn.classes_], chunk[k], rtol=1e-15)
         river.learn_one(x, target)
 
 
 def unannounced(core):
-    return type(core)(core.settings, core.seed, core.names)
+    return type(core)(core.learner, core.settings, core.seed, core.names)
 
 
 def test_a_new_feature_keeps_what_was_learned_and_its_name_decides_its_frequencies():
@@ -71,8 +72,8 @@ def test_a_new_feature_keeps_what_was_learned_and_its_name_decides_its_frequenci
     model.learn_one({"0": 1.0, "1": 2.0, "2": 3.0, "new": 4.0}, 50.0)
     after, V = model._core.online.state, model._core.online.problem.V
     assert after.t == before.t + 1
-    heard = model._core.online.problem.graph.A[before.node]
-    np.testing.assert_array_equal(after.theta[~heard], before.theta[~heard])
+    evaluated = model._core.online.problem.graph.A[before.node]
+    np.testing.assert_array_equal(after.theta[~evaluated], before.theta[~evaluated])
     alone = omkl.river.SFGMKLRegressor(seed=1)
     alone.learn_one({"new": 4.0}, 50.0)
     np.testing.assert_array_equal(V[:, 3], alone._core.online.problem.V[:, 0])
@@ -107,7 +108,7 @@ def test_a_row_without_features_is_learned_too():
 
 
 @pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame], ids=["pandas", "polars"])
-@pytest.mark.parametrize("kind", ESTIMATORS, ids=lambda c: c.__name__)
+@pytest.mark.parametrize("kind", ALL, ids=lambda c: c.__name__)
 def test_frames_equal_their_rows(kind, frame):
     X, y, labels = stream(rows=80, d=3)
     targets = y if kind in REGRESSORS else labels
@@ -118,9 +119,9 @@ def test_frames_equal_their_rows(kind, frame):
     for k in range(50):
         one.learn_one({n: v[k] for n, v in table.items()}, targets[k])
     rest = frame({n: v[50:] for n, v in table.items()})
-    said = many.predict_many(rest)
-    assert isinstance(said, pd.Series if frame is pd.DataFrame else pl.Series)
-    assert list(said) == [one.predict_one({n: v[k] for n, v in table.items()}) for k in range(50, 80)]
+    predictions = many.predict_many(rest)
+    assert isinstance(predictions, pd.Series if frame is pd.DataFrame else pl.Series)
+    assert list(predictions) == [one.predict_one({n: v[k] for n, v in table.items()}) for k in range(50, 80)]
     if kind in CLASSIFIERS:
         p = many.predict_proba_many(rest)
         assert list(p.columns) == list(many.predict_proba_one({n: v[50] for n, v in table.items()}))
@@ -138,16 +139,16 @@ def test_it_learns_in_a_pipeline_of_river():
     assert metric.get() < 0.65
 
 
-def test_its_errors_tell_a_drift_detector_of_river_that_the_stream_turned():
+def test_a_drift_detector_of_river_finds_a_change_in_its_errors():
     X = np.random.default_rng(0).uniform(-1, 1, (700, 2))
     y = np.where(np.arange(700) < 600, 3, -3) * X[:, 0]
-    detector, model, told = drift.ADWIN(), omkl.river.RakerRegressor(seed=1), []
+    detector, model, detected = drift.ADWIN(), omkl.river.RakerRegressor(seed=1), []
     for k, (x, target) in enumerate(zip(rows_of(X), y, strict=True)):
         detector.update(abs(model.predict_one(x) - target))
         if detector.drift_detected:
-            told.append(k)
+            detected.append(k)
         model.learn_one(x, target)
-    assert 600 <= told[-1] < 630
+    assert 600 <= detected[-1] < 630
 
 
 def test_a_late_label_is_learned_by_key():
@@ -159,7 +160,7 @@ def test_a_late_label_is_learned_by_key():
         late.learn_key(f"order {k}", y[k])
         prompt.learn_one(x, y[k])
     assert late.predict_one(rows_of(X)[0]) == prompt.predict_one(rows_of(X)[0])
-    with pytest.raises(KeyError, match="no row waits under the key 'order 3'"):
+    with pytest.raises(KeyError, match="no row is waiting for its label under the key 'order 3'"):
         late.learn_key("order 3", 1.0)
 
 
@@ -167,7 +168,7 @@ def test_rows_that_wait_are_bounded():
     model = omkl.river.SFGMKLClassifier(seed=2, max_waiting=3)
     for k in range(3):
         model.predict_proba_one({"a": float(k)}, key=k)
-    with pytest.warns(UserWarning, match="the oldest, 0, is given up"):
+    with pytest.warns(UserWarning, match="the oldest, 0, is dropped"):
         model.predict_one({"a": 9.0}, key=3)
     with pytest.raises(KeyError, match="max_waiting=3"):
         model.learn_key(0, "yes")
@@ -205,32 +206,32 @@ def test_a_bad_cell_of_a_frame_is_named_and_no_row_is_learned():
     assert pickle.dumps(model) == before
 
 
-@pytest.mark.parametrize("kind", ESTIMATORS)
-def test_what_is_refused_leaves_no_feature_behind(kind):
+@pytest.mark.parametrize("kind", ALL, ids=lambda c: c.__name__)
+def test_a_row_that_is_refused_adds_no_feature(kind):
     """A feature that becomes known moves random features, and may let GraphMKL start a second set of experts."""
-    answers = ["low", "high"] if "Classifier" in kind.__name__ else [0.0, 1.0]
+    targets = ["low", "high"] if "Classifier" in kind.__name__ else [0.0, 1.0]
     new = kind(seed=2)
     for bad in ({"a": "red"}, {"a": 1.0, "b": float("nan")}):
         with pytest.raises(ValueError, match="must be a finite number"):
-            new.learn_one(bad, answers[0])
+            new.learn_one(bad, targets[0])
     with pytest.raises(ValueError, match="column 'b' must be"):
-        new.learn_many(pd.DataFrame({"a": [1.0], "b": ["x"]}), pd.Series(answers[:1]))
+        new.learn_many(pd.DataFrame({"a": [1.0], "b": ["x"]}), pd.Series(targets[:1]))
     assert new._core is None
     model = kind(seed=2)
     for k in range(300):
-        model.learn_one({"a": float(k % 7)}, answers[k % 2])
+        model.learn_one({"a": float(k % 7)}, targets[k % 2])
     before = omkl.to_bytes(model)
     with pytest.raises(ValueError, match="feature 'b' must be a finite number"):
-        model.learn_one({"a": 1.0, "b": "red"}, answers[0])
+        model.learn_one({"a": 1.0, "b": "red"}, targets[0])
     with pytest.raises(ValueError, match="w must be a finite number"):
-        model.learn_one({"a": 1.0, "b": 1.0}, answers[0], w=-1.0)
+        model.learn_one({"a": 1.0, "b": 1.0}, targets[0], w=-1.0)
     with pytest.raises(ValueError, match="column 'b' must be finite"):
-        model.learn_many(pd.DataFrame({"a": [1.0, 2.0], "b": [1.0, np.inf]}), pd.Series(answers))
+        model.learn_many(pd.DataFrame({"a": [1.0, 2.0], "b": [1.0, np.inf]}), pd.Series(targets))
     assert omkl.to_bytes(model) == before
 
 
-def test_doors_have_the_same_parameters():
-    for kind in ESTIMATORS:
+def test_both_apis_have_the_same_parameters():
+    for kind in ALL:
         ours = set(inspect.signature(kind).parameters) - {"seed", "max_waiting"}
         theirs = set(inspect.signature(getattr(omkl, kind.__name__)).parameters) - {"random_state"}
         assert ours == theirs

@@ -1,4 +1,4 @@
-"""The scikit-learn door: its own checks, and what its users rely on."""
+"""The scikit-learn API: its own checks, and what its users rely on."""
 
 import numpy as np
 import pandas as pd
@@ -15,9 +15,10 @@ from streams import in_raw_units, labels_of
 import omkl
 from omkl.estimators.sklearn import ESTIMATORS
 
-REGRESSORS = [c for c in ESTIMATORS if c.__name__.endswith("Regressor")]
-CLASSIFIERS = [c for c in ESTIMATORS if c.__name__.endswith("Classifier")]
-VARIANTS = [*(c() for c in ESTIMATORS), omkl.SFGMKLRegressor(refine=True), omkl.SFGMKLClassifier(refine=True)]
+ALL = list(ESTIMATORS.values())
+REGRESSORS = [kind for kind in ALL if kind.task == "regression"]
+CLASSIFIERS = [kind for kind in ALL if kind.task == "classification"]
+VARIANTS = [*(kind() for kind in ALL), omkl.SFGMKLRegressor(refine=True), omkl.SFGMKLClassifier(refine=True)]
 CHECKS = [pair for model in VARIANTS for pair in estimator_checks_generator(model)]
 
 
@@ -50,7 +51,7 @@ def learn(model, X, y):
     return model.predict_then_learn(X, y, classes=list("abc"))
 
 
-@pytest.mark.parametrize("kind", ESTIMATORS, ids=lambda c: c.__name__)
+@pytest.mark.parametrize("kind", ALL, ids=lambda c: c.__name__)
 def test_a_chunk_equals_its_rows_one_at_a_time(kind):
     X, y = stream(labels=None if kind in REGRESSORS else "abc")
     chunk, rows = kind(random_state=1), kind(random_state=1)
@@ -59,14 +60,14 @@ def test_a_chunk_equals_its_rows_one_at_a_time(kind):
     np.testing.assert_array_equal(whole, single)
 
 
-@pytest.mark.parametrize("kind", ESTIMATORS, ids=lambda c: c.__name__)
-def test_predict_then_learn_predicts_what_predict_says_just_before(kind):
+@pytest.mark.parametrize("kind", ALL, ids=lambda c: c.__name__)
+def test_predict_then_learn_predicts_what_predict_does_just_before(kind):
     X, y = stream(labels=None if kind in REGRESSORS else "abc")
     model = kind(random_state=1)
     learn(model, X[:100], y[:100])
     for k in range(100, 120):
-        asked = model.predict(X[k : k + 1])
-        assert asked == learn(model, X[k : k + 1], y[k : k + 1])
+        before = model.predict(X[k : k + 1])
+        assert before == learn(model, X[k : k + 1], y[k : k + 1])
 
 
 def test_fit_is_one_partial_fit_from_scratch():
@@ -84,7 +85,7 @@ def test_units_of_inputs_and_target_do_not_matter():
     np.testing.assert_allclose(scaled * 2.0**30, plain, rtol=1e-7)
 
 
-def test_scale_none_leaves_the_data_alone():
+def test_scale_none_leaves_the_data_as_they_are():
     X, y = stream()
     X, y = X / np.linalg.norm(X, axis=1).max(), (y - y.min()) / np.ptp(y)
     model = omkl.SFGMKLRegressor(random_state=1, scale="none", horizon=300, stabiliser="none", commit="first")
@@ -191,13 +192,13 @@ def test_a_label_that_comes_late_has_learned_that_it_was_absent():
     np.testing.assert_array_equal(late.core_.each[2].state.theta, one.state.theta)
 
 
-def test_first_partial_fit_of_a_classifier_asks_for_classes():
+def test_the_first_partial_fit_of_a_classifier_needs_classes():
     X, y = stream(labels="ab")
     with pytest.raises(ValueError, match="classes must be given in the first call"):
         omkl.SFGMKLClassifier().partial_fit(X, y)
 
 
-def test_a_strange_label_is_named_and_nothing_is_learned():
+def test_a_label_that_is_not_in_classes_is_named_and_nothing_is_learned():
     X, y = stream(labels="ab")
     model = omkl.SFGMKLClassifier(random_state=0).partial_fit(X, y, classes=["a", "b"])
     with pytest.raises(ValueError, match="got \\['z'\\]"):
@@ -217,7 +218,7 @@ def test_a_strange_label_is_named_and_nothing_is_learned():
         ({"refine": True, "beta": 0.5}, "beta must be at most 1/N"),
     ],
 )
-def test_bad_parameters_say_what_was_wanted(parameters, message):
+def test_the_message_about_bad_parameters_has_what_was_wanted(parameters, message):
     X, y = stream()
     with pytest.raises(ValueError, match=message):
         omkl.SFGMKLRegressor(**parameters).fit(X, y)

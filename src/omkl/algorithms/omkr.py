@@ -44,12 +44,12 @@ class Info(NamedTuple):
     evaluated: Index
 
 
-def require_squared_loss(settings: Settings) -> None:
-    require(settings.loss == "squared", "loss", "squared for this algorithm", settings.loss)
+def require_squared_loss(settings: Settings, name: str) -> None:
+    require(settings.loss == "squared", "loss", f"squared for {name}", settings.loss)
 
 
 def build(settings: Settings, names: Sequence[str], seed: int) -> Problem:
-    require_squared_loss(settings)
+    require_squared_loss(settings, "omkr")
     return Problem(settings.all_kernels, len(names), settings.schedule, settings.budget)
 
 

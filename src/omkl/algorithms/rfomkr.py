@@ -35,7 +35,7 @@ class Info(NamedTuple):
 
 
 def build(settings: Settings, names: Sequence[str], seed: int) -> Problem:
-    require_squared_loss(settings)
+    require_squared_loss(settings, "rfomkr")
     return Problem(settings.frequencies(names, seed), settings.schedule)
 
 

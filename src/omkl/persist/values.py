@@ -83,18 +83,16 @@ def _decode_field(hint: Any, where: str, body: Json, arrays: Arrays, prefix: str
     if (array_type := _array_type(hint)) is not None:
         return _checked(arrays, prefix + where, array_type, gappy=get_origin(hint) is Annotated, pad=pad)
     arguments = get_args(hint)
-    if get_origin(hint) is tuple and issubclass(arguments[0], Kernel):
-        return tuple(decode_kernels(body[where]))
     if get_origin(hint) is tuple and _holds_arrays(arguments[0]):
         return tuple(decode_tuple(part, body, arrays, prefix, f"{where}.{k}.", pad) for k, part in enumerate(arguments))
-    if get_origin(hint) is tuple:
-        return tuple(body[where])
     if _holds_arrays(hint):
         return decode_tuple(hint, body, arrays, prefix, f"{where}.", pad)
-    if _is_named_tuple(hint):
-        return hint(*body[where])
     demand(where in body, f"{where} is missing")
-    return body[where]
+    if get_origin(hint) is tuple and issubclass(arguments[0], Kernel):
+        return tuple(decode_kernels(body[where]))
+    if get_origin(hint) is tuple:
+        return tuple(body[where])
+    return hint(*body[where]) if _is_named_tuple(hint) else body[where]
 
 
 def _checked(arrays: Arrays, name: str, dtype: np.dtype[Any], gappy: bool, pad: bool) -> NDArray[Any]:

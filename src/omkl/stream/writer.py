@@ -114,7 +114,7 @@ def table(p: Predictions) -> dict[str, Any]:
     if p.lower is not None:
         columns |= {"lower": p.lower, "upper": p.upper}
     if p.probability is not None:
-        columns["chance"] = p.probability
+        columns["probability"] = p.probability
     columns["target"] = pa.array(p.y_true.tolist(), pa.string()) if labels else pa.array(p.y_true, from_pandas=True)
     return columns
 

@@ -75,10 +75,10 @@ def estimated(task: Task, scaling: Scaling, X: Matrix, Y: Matrix) -> Scaling:
     counts = np.maximum(present.sum(axis=0), 1)
     mean = np.where(present.any(axis=0), np.nansum(X, axis=0) / counts, np.nan)  # (G2)
     scale = inverse(np.sqrt(np.nansum((X - mean) ** 2, axis=0) / counts), mean)  # (G2)
-    shift = Y.mean(axis=0)
+    shift = Y.mean(axis=0)  # (G3)
     unit = scaling.unit
     if task == "regression":
-        unit = float(np.sqrt(np.mean((Y - shift) ** 2))) or unit
+        unit = float(np.sqrt(np.mean((Y - shift) ** 2))) or unit  # (G3)
     return Scaling(mean, scale, shift, unit)
 
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from omkl.algorithms.graph_mkl import intervals, memory, scaling, selection
 from omkl.algorithms.graph_mkl.change import Trend, Trial
-from omkl.algorithms.graph_mkl.constants import FIRST_ROWS
+from omkl.algorithms.graph_mkl.constants import FIRST_ROWS, LEVELS, WINDOW
 from omkl.algorithms.graph_mkl.experts import Coefficients, Noise, fresh_coefficients, fresh_noise
 from omkl.algorithms.graph_mkl.least_squares import marginalise_features
 from omkl.algorithms.graph_mkl.memory import Window
@@ -137,25 +137,52 @@ def grown_coefficients(problem: Problem, part: ExpertSet, more_d: int, more_K: i
 # What a file may claim
 
 
+def set_shapes(problem: Problem) -> dict[str, tuple[int, ...]]:
+    """The shape of every array of a set of experts; nothing is allocated for it."""
+    (_, d, D), K, E = problem.V.shape, problem.K, problem.experts
+    n = 2 * D
+    return {
+        "coefficients.R": (problem.maps, n, n),
+        "coefficients.theta": (problem.maps, problem.learners, K, n),
+        "coefficients.R_linear": (d + 1, d + 1),
+        "coefficients.theta_linear": (K, d + 1),
+        "noise.level": (E,),
+        "noise.rounds": (E,),
+        "evidence": (E,),
+        "stack.R": (E, E),
+        "stack.theta": (E,),
+        "selection.rank": (E,),
+        "scaling.mean": (d,),
+        "scaling.scale": (d,),
+        "scaling.shift": (K,),
+        "first.X": (FIRST_ROWS, d),
+        "first.Y": (FIRST_ROWS, K),
+        "first.weight": (FIRST_ROWS,),
+        "window.X": (d, WINDOW),
+        "window.Y": (K, WINDOW),
+    }
+
+
 def check_state(problem: Problem, state: State) -> None:
-    wanted = leaves(init(problem, np.zeros(2)))
-    for name, leaf in leaves(state).items():
-        if isinstance(wanted[name], np.ndarray):
-            demand(leaf.shape == wanted[name].shape, f"{name} does not fit the problem")
+    found = leaves(state)
+    wanted = {f"sets.{g}.{name}": shape for g in (0, 1) for name, shape in set_shapes(problem).items()}
+    for name, shape in (wanted | {"half_widths": (len(LEVELS),)}).items():
+        demand(found[name].shape == shape, f"{name} does not fit the problem")
     demand(is_count(state.t) and is_count(state.trend.rounds), "the number of rounds must be a count")
     numbers = (state.trend.fast, state.trend.slow, *state.trial)
     demand(all(is_real(number) for number in numbers), "means of errors and weights must be numbers")
-    demand(state.incumbent in (0, 1) and state.sets[state.incumbent].age >= 0, "there is no incumbent")
+    demand(is_count(state.incumbent) and state.incumbent < 2, "there are two sets of experts")
     demand(bool((state.half_widths > 0).all()), "a half width is not positive")
     for part in state.sets:
         check_set(problem, part)
+    demand(state.sets[state.incumbent].age >= 0, "there is no incumbent")
 
 
 def check_set(problem: Problem, part: ExpertSet) -> None:
     rank, explorer = part.selection
     demand(bool((np.sort(rank) == np.arange(problem.experts)).all()), "the rank of the experts is not a permutation")
     demand(is_count(explorer) and explorer < problem.experts, "there is no such explorer")
-    demand(is_count(part.age) or part.age == -1, "the age of a set must be a count, or -1")
+    demand(is_count(part.age) or (type(part.age) is int and part.age == -1), "the age of a set must be a count, or -1")
     demand(bool((part.noise.rounds >= 0).all() and (part.noise.level >= 0).all()), "a noise is negative")
     demand(is_real(part.scaling.unit) and part.scaling.unit >= 0, "the unit of the target is negative")
     demand(bool((part.first.weight >= 0).all()), "the weight of a row is negative")

@@ -1,0 +1,123 @@
+"""Codecs are found by the entry points of installed packages: a file loads where nothing but omkl was imported."""
+
+import subprocess
+import sys
+from importlib.metadata import entry_points
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import omkl
+import omkl.river
+from omkl.fleet import Fleet
+from omkl.persist import registry
+from omkl.persist.container import pack, unpack
+from omkl.stream.options import Options
+from omkl.stream.run import Run
+
+
+def of_online(folder: Path) -> Path:
+    online = omkl.Online.make("raker", omkl.Settings(kernels="gaussian", n_features=3), d=2, seed=0)
+    online.run(np.eye(2), np.ones(2))
+    return saved(online, folder)
+
+
+def of_sklearn(folder: Path) -> Path:
+    return saved(omkl.RakerRegressor(n_features=3, random_state=0).fit(np.eye(2), np.ones(2)), folder)
+
+
+def of_river(folder: Path) -> Path:
+    model = omkl.river.RakerClassifier(n_features=3, seed=0)
+    model.learn_one({"a": 1.0}, "yes")
+    return saved(model, folder)
+
+
+def fleet() -> Fleet:
+    models = Fleet(omkl.RakerRegressor(n_features=3), seed=0)
+    models.learn_rows(["a", "b"], np.eye(2), np.ones(2))
+    return models
+
+
+def of_fleet(folder: Path) -> Path:
+    return saved(fleet(), folder)
+
+
+def of_fleet_key(folder: Path) -> Path:
+    path = folder / "model.omkl"
+    path.write_bytes(fleet().pack("a"))
+    return path
+
+
+def run(folder: Path, **outputs: str) -> None:
+    data = folder / "data.csv"
+    data.write_text("a,y\n" + "".join(f"{k % 7},{k % 3}.5\n" for k in range(40)))
+    Run(Options(data=(str(data),), target="y", learner="raker", **outputs), lambda line: None).run()
+
+
+def of_stream(folder: Path) -> Path:
+    run(folder, model=str(folder / "model.omkl"))
+    return folder / "model.omkl"
+
+
+def of_checkpoint(folder: Path) -> Path:
+    run(folder, checkpoint=str(folder / "model.omkl"))
+    return folder / "model.omkl"
+
+
+def saved(model: Any, folder: Path) -> Path:
+    omkl.save(model, folder / "model.omkl")
+    return folder / "model.omkl"
+
+
+FILES = {
+    "online": of_online, "sklearn": of_sklearn, "river": of_river, "fleet": of_fleet, "fleet-key": of_fleet_key,
+    "stream": of_stream, "checkpoint": of_checkpoint,
+}  # fmt: skip
+
+
+def test_there_is_a_file_for_every_kind_and_an_entry_point_for_every_kind_but_online():
+    named = {entry.name for entry in entry_points(group="omkl.codecs")}
+    assert named == set(FILES) - {"online"}  # which is part of omkl.persist itself
+    for entry in entry_points(group="omkl.codecs"):
+        entry.load()
+    assert set(registry._CODECS) == set(FILES)
+
+
+@pytest.mark.parametrize("kind", FILES)
+def test_a_file_of_each_kind_loads_where_nothing_but_omkl_was_imported(kind: str, tmp_path: Path):
+    path = FILES[kind](tmp_path)
+    assert unpack(path.read_bytes()).kind == kind
+    code = f"import omkl; model = omkl.load({str(path)!r}); print(type(model).__name__)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip() == type(omkl.load(path)).__name__
+
+
+@pytest.mark.parametrize("kind", FILES)
+def test_a_file_of_each_kind_written_again_is_the_same(kind: str, tmp_path: Path):
+    path = FILES[kind](tmp_path)
+    before = path.read_bytes()
+    omkl.save(omkl.load(path), path)
+    assert path.read_bytes() == before
+
+
+def test_a_kind_that_nobody_registered_is_named(tmp_path: Path):
+    path = of_online(tmp_path)
+    content = unpack(path.read_bytes())
+    with pytest.raises(omkl.ModelFileError, match="no model of kind 'soap' is known"):
+        omkl.from_bytes(b"".join(pack(content._replace(kind="soap"))))
+
+
+def test_a_package_can_register_a_kind_of_its_own(monkeypatch: pytest.MonkeyPatch):
+    class Counter:
+        def __init__(self, n: int) -> None:
+            self.n = n
+
+    monkeypatch.setattr(registry, "_CODECS", dict(registry._CODECS))
+    codec = registry.Codec(
+        (Counter,), lambda model, compact: ({"n": model.n}, {}), lambda body, arrays: Counter(body["n"])
+    )
+    registry.register("counter", codec)
+    assert omkl.from_bytes(omkl.to_bytes(Counter(3))).n == 3
