@@ -11,7 +11,7 @@ CMAKE := CMakeLists.txt lab/CMakeLists.txt cmake/engine.cmake
 BUILD_TOOLS := scikit-build-core nanobind setuptools-scm cmake ninja
 APT := apt-get install python3-venv python3-dev g++ make
 ARGS ?=
-# pytest's exit code 5 says that no test was selected, which is no failure where a marker selects
+# pytest exits with 5 if a marker selects no test, which is not a failure
 SOME := || [ $$? -eq 5 ]
 
 .DEFAULT_GOAL := help
@@ -92,7 +92,7 @@ clean: ## remove what was built and cached, but not .venv
 distclean: clean ## remove .venv too: as after git clone
 	rm -rf $(VENV)
 
-# Set-up. A half-made .venv would look like a whole one to the next make, so it is taken away again.
+# Set-up. An incomplete .venv would look complete to the next make, so it is removed again.
 $(VENV)/pyvenv.cfg:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	  { echo "omkl needs Python 3.11 or newer; try make PYTHON=python3.12" >&2; exit 1; }
@@ -108,8 +108,8 @@ $(INSTALLED): $(VENV)/pyvenv.cfg pyproject.toml lab/pyproject.toml $(CMAKE) cons
 	@$(BIN)/python $(PIP) install --no-build-isolation --constraint constraints.txt --editable lab
 	@touch $@
 
-# The tools of the site are not needed to develop, so they come when the site is built.
+# The tools for the site are only installed when it is built.
 $(DOCUMENTED): $(INSTALLED)
-	@echo "Getting the tools of the site"
+	@echo "Installing the tools for the site"
 	@$(BIN)/python $(PIP) install --no-build-isolation --constraint constraints.txt --editable '.[docs]'
 	@touch $@
