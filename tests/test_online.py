@@ -64,15 +64,15 @@ def same(a, b):
 @EVERY_CASE
 @BACKEND
 def test_predicting_has_no_side_effects(case, backend):
-    asked, silent = case.online(backend=backend), case.online(backend=backend)
-    for x, y in zip(X, targets_of(asked), strict=True):
-        first = asked.predict(x)
-        asked.predict_rows(X[:3])
-        _ = asked.state, asked.kernel_weights, asked.started, asked.extra
-        assert same(asked.predict(x), first)
-        asked.learn(x, y)
-        silent.learn(x, y)
-    assert_same_learner(asked, silent)
+    predicting, learning_only = case.online(backend=backend), case.online(backend=backend)
+    for x, y in zip(X, targets_of(predicting), strict=True):
+        first = predicting.predict(x)
+        predicting.predict_rows(X[:3])
+        _ = predicting.state, predicting.kernel_weights, predicting.started, predicting.extra
+        assert same(predicting.predict(x), first)
+        predicting.learn(x, y)
+        learning_only.learn(x, y)
+    assert_same_learner(predicting, learning_only)
 
 
 @EVERY_CASE

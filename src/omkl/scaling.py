@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from omkl import engine
 from omkl.arrays import Matrix, Vector
-from omkl.engine import _native
 
 
 class RunningStatistics:
@@ -55,13 +55,13 @@ class InputScaler(RunningStatistics):
     def learn(self, X: Matrix) -> Matrix:
         """Rows standardised in their order, each with the statistics of all rows up to and including it."""
         out = np.empty_like(X)
-        _native.standardise_rows(self.stats, X, out)
+        engine.standardise_rows(self.stats, X, out)
         return out
 
     def transform(self, X: Matrix) -> Matrix:
         """Rows standardised each as if it were the next one; the statistics stay as they are."""
         out = np.empty_like(X)
-        _native.standardise_each(self.stats, self._spare, X, out)
+        engine.standardise_each(self.stats, self._spare, X, out)
         return out
 
     def transform_dict(self, x: dict[Any, Any], names: tuple[Any, ...], raw: Vector, out: Vector) -> int:
@@ -69,7 +69,7 @@ class InputScaler(RunningStatistics):
 
         Returns the number of values found, or -1 - i if that of names[i] is not a finite number.
         """
-        return _native.gather_scaled(x, names, self.stats, self._spare, raw, out)
+        return engine.gather_scaled(x, names, self.stats, self._spare, raw, out)
 
     def extend(self, columns: int) -> None:
         """Append columns of which no value has been seen."""
@@ -94,20 +94,20 @@ class TargetScaler(RunningStatistics):
     def learn(self, y: Vector) -> tuple[Vector, Vector, Vector]:
         """The standardised targets, and for each the shift and scale that transform its prediction back."""
         out, shift, scale = np.empty_like(y), np.empty_like(y), np.empty_like(y)
-        _native.standardise_targets(self.stats, y, out, shift, scale)
+        engine.standardise_targets(self.stats, y, out, shift, scale)
         return out, shift, scale
 
     def transform_one(self, y: float) -> float:
         """One target, standardised."""
-        return _native.standardise_target(self.stats, self._spare, y)
+        return engine.standardise_target(self.stats, self._spare, y)
 
     def inverse_transform(self, f: Vector) -> Vector:
         """Predictions in the units of the target."""
-        shift, scale = _native.target_map(self.stats)
+        shift, scale = engine.target_map(self.stats)
         out: Vector = shift + scale * f
         return out
 
     def inverse_transform_one(self, f: float) -> float:
         """One prediction in the units of the target."""
-        shift, scale = _native.target_map(self.stats)
+        shift, scale = engine.target_map(self.stats)
         return shift + scale * f

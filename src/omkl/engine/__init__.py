@@ -13,7 +13,19 @@ import numpy as np
 
 from omkl.arrays import LANES, Matrix, Vector, is_padded, mapped, padded, padded_copy
 from omkl.engine import _native
-from omkl.engine._native import Engine, first_above, first_not_finite, gather, supported
+from omkl.engine._native import (
+    Engine,
+    first_above,
+    first_not_finite,
+    gather,
+    gather_scaled,
+    standardise_each,
+    standardise_rows,
+    standardise_target,
+    standardise_targets,
+    supported,
+    target_map,
+)
 from omkl.engine.native import Native
 
 __all__ = [
@@ -29,10 +41,16 @@ __all__ = [
     "first_above",
     "first_not_finite",
     "gather",
+    "gather_scaled",
     "instruction_set",
     "runner",
+    "standardise_each",
+    "standardise_rows",
+    "standardise_target",
+    "standardise_targets",
     "supported",
     "supports",
+    "target_map",
 ]
 
 DIVERGED, NO_UNIFORMS, REFUSED = -1, -2, -3  # what `learn` returns instead of a number of kernels
