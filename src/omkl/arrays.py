@@ -13,6 +13,8 @@ Matrix = NDArray[np.float64]
 Tensor = NDArray[np.float64]
 Index = NDArray[np.intp]
 Mask = NDArray[np.bool_]
+Array = NDArray[np.generic]  # elements of any type
+Arrays = dict[str, Array]  # by name, as in a model file
 Gappy = Annotated[NDArray[np.float64], "NaN where a value is missing"]
 
 LANES = 8  # doubles in the widest vector register: 64 bytes, one cache line
@@ -56,7 +58,7 @@ def padded_copy(a: Tensor) -> Tensor:
 # Problems and States are NamedTuples of arrays, numbers and further NamedTuples
 
 
-def mapped(change: Callable[[str, Any], Any], value: Any, name: str = "") -> Any:
+def mapped(change: Callable[[str, object], object], value: object, name: str = "") -> Any:
     """The same structure with `change(dotted name, leaf)` in place of every leaf; a leaf is whatever is not a tuple.
 
     >>> from typing import NamedTuple
@@ -76,13 +78,13 @@ def mapped(change: Callable[[str, Any], Any], value: Any, name: str = "") -> Any
     return type(value)(*parts) if hasattr(value, "_fields") else tuple(parts)
 
 
-def leaves(value: Any) -> dict[str, Any]:
+def leaves(value: object) -> dict[str, object]:
     """All leaves by their dotted names.
 
     >>> leaves((1, (2, 3)))
     {'0': 1, '1.0': 2, '1.1': 3}
     """
-    found: dict[str, Any] = {}
+    found: dict[str, object] = {}
     mapped(found.__setitem__, value)
     return found
 

@@ -1,15 +1,15 @@
 """Online: an algorithm with its problem, its state and its random generator; the one object that changes."""
 
-import copy
 import threading
 import warnings
-from typing import Any, Literal, NamedTuple, Self
+from typing import Any, Literal, NamedTuple, Self, TypedDict
 
 import numpy as np
 from numpy.typing import ArrayLike
 from threadpoolctl import threadpool_limits
 
 from omkl import algorithms, engine, validation
+from omkl.algorithms.base import AlgorithmSettings
 from omkl.algorithms.descent import TOO_FAR
 from omkl.algorithms.runner import ReferenceRunner
 from omkl.arrays import Matrix, Vector, copied
@@ -19,11 +19,27 @@ ROUNDS_AHEAD = 64  # rounds whose uniform numbers are drawn at a time when rows 
 Backend = Literal["engine", "numpy"]
 
 
+class PCG64Words(TypedDict):
+    """The two numbers that NumPy's PCG64 consists of."""
+
+    state: int
+    inc: int
+
+
+class PCG64State(TypedDict):
+    """The state of NumPy's PCG64, as its attribute `state` has it."""
+
+    bit_generator: str
+    state: PCG64Words
+    has_uint32: int
+    uinteger: int
+
+
 class Checkpoint(NamedTuple):
     """All that has been learned: with the same algorithm and problem, learning continues from here."""
 
-    state: Any
-    generator: dict[str, Any]  # state of NumPy's PCG64
+    state: Any  # the algorithm's State
+    generator: PCG64State
     evaluations: int
 
 
@@ -61,7 +77,7 @@ class Online:
     def __init__(
         self,
         algorithm: str,
-        problem: Any,
+        problem: NamedTuple,
         rng: np.random.Generator | int | None = None,
         *,
         backend: Backend = "engine",
@@ -78,19 +94,19 @@ class Online:
         self._install(problem, rng, checkpoint, compiled)
 
     @classmethod
-    def make(cls, algorithm: str, settings: Any, d: int, seed: int = 0, **options: Any) -> Self:
+    def make(cls, algorithm: str, settings: AlgorithmSettings, d: int, seed: int = 0, **options: Any) -> Self:
         """A new learner for d features; `seed` decides its random features and its random choices."""
         return cls(algorithm, algorithms.problem(algorithm, settings, d, seed=seed), seed, **options)
 
     def _install(
         self,
-        problem: Any,
+        problem: NamedTuple,
         rng: np.random.Generator | int | None,
         checkpoint: Checkpoint | None,
         compiled: engine.Engine | None,
     ) -> None:
         algorithm = self.algorithm
-        self.problem = problem
+        self.problem: Any = problem  # its fields depend on the algorithm
         self.shape = algorithm.shape(problem)
         self._uniforms = algorithm.uniforms(problem)
         self._pcg = np.random.PCG64(0) if checkpoint else pcg64(rng)
@@ -100,9 +116,9 @@ class Online:
             self.evaluations = 0
         else:
             state, generator, self.evaluations = checkpoint
-            self._pcg.state = generator  # type: ignore[assignment]  # NumPy's own name for this dict is private
+            self._pcg.state = generator
         self._compiled = compiled
-        self._runner: engine.Runner | engine.GrowingRunner | ReferenceRunner
+        self._runner: engine.Runner | engine.GrowingRunner | ReferenceRunner[NamedTuple, NamedTuple]
         if self.backend == "engine":
             self._compiled = compiled or engine.compile_problem(algorithm.name, algorithm.native, problem, self._isa)
             self._runner = engine.runner(
@@ -115,13 +131,14 @@ class Online:
 
     # Predicting and learning
 
-    def predict(self, x: ArrayLike) -> Any:
+    def predict(self, x: ArrayLike) -> float | Vector:
         """The prediction for one sample, with the kernels that the next `learn` will evaluate.
 
         A number; for an algorithm that predicts distributions, mean and standard deviation, or the probabilities of
         the labels.
         """
-        return self.predict_unchecked(validation.one_row(x, self.shape.inputs))
+        row = validation.one_row(x, self.shape.inputs)
+        return self.predict_rows_unchecked(row[None])[0] if self.algorithm.distribution else self.predict_unchecked(row)
 
     def predict_rows(self, X: ArrayLike) -> Matrix:
         """Predictions for many samples from the present state; nothing is learned."""
@@ -154,11 +171,10 @@ class Online:
 
     # The same for callers that have checked what they pass
 
-    def predict_unchecked(self, x: Vector) -> Any:
-        if self.algorithm.distribution:
-            return self.predict_rows_unchecked(x[None])[0]
+    def predict_unchecked(self, x: Vector) -> float:
+        """For algorithms that predict one number; `predict_rows_unchecked` is for all."""
         with self._lock:
-            f = self._runner.predict(x)
+            f = float(self._runner.predict(x))
         if not -TOO_FAR < f < TOO_FAR:
             raise self._diverged(x, 0)
         return f
@@ -254,22 +270,20 @@ class Online:
         """Everything needed to continue later as if nothing had happened."""
         with self._lock:
             self._return_unused()
-            return Checkpoint(copied(self._runner.state), copy.deepcopy(dict(self._pcg.state)), self.evaluations)
+            return Checkpoint(copied(self._runner.state), self._pcg.state, self.evaluations)
 
     def restore(self, checkpoint: Checkpoint) -> None:
         """Return to where `checkpoint` was taken."""
         with self._lock:
             self._install(self.problem, None, checkpoint, self._compiled)
 
-    def change_problem(self, problem: Any) -> None:
+    def change_problem(self, problem: NamedTuple) -> None:
         """Continue with another problem, for instance one with a feature more; the state is grown to fit."""
         with self._lock:
             self._return_unused()
             with threadpool_limits(1, "blas"):  # many small matrices, on which threads wait for each other
                 state = self.algorithm.grow(problem, copied(self._runner.state))
-            self._install(
-                problem, None, Checkpoint(state, copy.deepcopy(dict(self._pcg.state)), self.evaluations), None
-            )
+            self._install(problem, None, Checkpoint(state, self._pcg.state, self.evaluations), None)
 
     def copy(self) -> "Online":
         """An independent copy; the problem is shared, the state is not."""

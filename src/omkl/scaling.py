@@ -7,7 +7,7 @@ the dictionaries of length scales assume that. A constant column becomes 0. A pr
 the statistics of the targets before it.
 """
 
-from typing import Any
+from collections.abc import Hashable
 
 import numpy as np
 
@@ -64,7 +64,7 @@ class InputScaler(RunningStatistics):
         engine.standardise_each(self.stats, self._spare, X, out)
         return out
 
-    def transform_dict(self, x: dict[Any, Any], names: tuple[Any, ...], raw: Vector, out: Vector) -> int:
+    def transform_dict(self, x: dict[Hashable, float], names: tuple[Hashable, ...], raw: Vector, out: Vector) -> int:
         """Write the values of x for these names to `raw`, NaN where one is missing, and standardised to `out`.
 
         Returns the number of values found, or -1 - i if that of names[i] is not a finite number.

@@ -2,12 +2,11 @@
 
 import math
 import numbers
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from omkl.arrays import Matrix, Vector
+from omkl.arrays import Mask, Matrix, Vector
 from omkl.engine import first_above, first_not_finite
 
 LARGEST_TARGET, LARGEST_WEIGHT = 1e100, 1e30  # whose squares and products are still finite
@@ -77,7 +76,7 @@ def many_rows(X: ArrayLike, d: int) -> Matrix:
 # Targets: numbers, signs (-1 or 1), or labels (0, ..., outputs - 1)
 
 
-def is_target(y: Any, kind: str, outputs: int) -> Any:
+def is_target(y: float | Vector, kind: str, outputs: int) -> bool | Mask:
     """Whether y, a number or an array of them, can be a target of this kind."""
     if kind == "label":
         return (y >= 0) & (y < outputs) & (y == np.floor(y))

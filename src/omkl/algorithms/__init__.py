@@ -5,10 +5,10 @@ This is their list. Importing it loads none of them, so that names can be listed
 
 from collections.abc import Sequence
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
-    from omkl.algorithms.base import Algorithm
+    from omkl.algorithms.base import Algorithm, AlgorithmSettings
 
 MODULES = ("graph_mkl", "sfg_mkl", "sfg_mkl_r", "raker", "omkl_gf", "omkr", "rfomkr")
 
@@ -22,7 +22,7 @@ def names() -> tuple[str, ...]:
     return tuple(module.replace("_", "-") for module in MODULES)
 
 
-def get(name: str) -> "Algorithm[Any, Any]":
+def get(name: str) -> "Algorithm[NamedTuple, NamedTuple]":
     """The algorithm of this name.
 
     >>> get("raker").name
@@ -33,12 +33,12 @@ def get(name: str) -> "Algorithm[Any, Any]":
     """
     if name not in names():
         raise ValueError(f"algorithm must be one of {', '.join(names())}, got {name!r}")
-    algorithm: Algorithm[Any, Any] = import_module(f"omkl.algorithms.{name.replace('-', '_')}").ALGORITHM
+    algorithm: Algorithm[NamedTuple, NamedTuple] = import_module(f"omkl.algorithms.{name.replace('-', '_')}").ALGORITHM
     return algorithm
 
 
 def problem(
-    name: str, settings: Any, d: int | None = None, *, names: Sequence[str] | None = None, seed: int = 0
+    name: str, settings: "AlgorithmSettings", d: int | None = None, *, names: Sequence[str] | None = None, seed: int = 0
 ) -> Any:
     """The Problem of an algorithm for d features, or for features of these names.
 

@@ -5,28 +5,61 @@ model files, estimators, fleets and the command line work with this record; none
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Generic, Literal, NamedTuple, Protocol, TypeVar
+from dataclasses import Field, dataclass, field
+from typing import Any, ClassVar, Generic, Literal, NamedTuple, Protocol, Self, TypeVar
 
 import numpy as np
 
 from omkl.algorithms.weights import normalised
-from omkl.arrays import Index, Vector
+from omkl.arrays import Arrays, Index, Vector
 from omkl.engine import Native
 from omkl.kernels import Kernel
 
-P = TypeVar("P", bound=tuple[Any, ...])  # the algorithm's Problem, a NamedTuple
-S = TypeVar("S", bound=tuple[Any, ...])  # its State, a NamedTuple of arrays, numbers and further NamedTuples
+P = TypeVar("P", bound=NamedTuple)  # the algorithm's Problem, a NamedTuple
+S = TypeVar("S", bound=NamedTuple)  # its State, a NamedTuple of arrays, numbers and further NamedTuples
+T = TypeVar("T")
 
 Task = Literal["regression", "classification"]
 Kernels = str | Sequence[Kernel]  # how a user names a dictionary of kernels
+
+
+class AlgorithmSettings(Protocol):
+    """What the settings of all algorithms have in common; each is a dataclass with fields of its own."""
+
+    __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
+
+    def __init__(self, **choices: Any) -> None: ...
+
+    @classmethod
+    def for_task(cls, task: Task, **choices: Any) -> Self:
+        """The settings of a task, with these choices."""
+
+    @property
+    def all_kernels(self) -> tuple[Kernel, ...]:
+        """The kernels that random features, or exact kernel values, are computed for."""
+
+    @property
+    def n_features(self) -> int:
+        """Random features per kernel."""
+
+
+class EstimatorParameters(Protocol):
+    """What the parameters of all algorithms' estimators have in common; each is a dataclass with fields of its own."""
+
+    __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
+
+    def __init__(self, **choices: Any) -> None: ...
+
+    @property
+    def algorithm_name(self) -> str:
+        """The algorithm that these parameters select."""
 
 
 class Info(Protocol):
     """What a step reports about its round."""
 
     @property
-    def prediction(self) -> Any:
+    def prediction(self) -> float | Vector:
         """The prediction that was made before learning: a number, or (outputs,)."""
 
     @property
@@ -45,23 +78,23 @@ class Shape(NamedTuple):
     extras: int = 0  # further values about each round that are reported on request
 
 
-def unchanged(problem: Any, state: Any) -> Any:
+def unchanged(problem: object, state: T) -> T:
     return state
 
 
-def as_it_is(arrays: dict[str, Any], body: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+def as_it_is(arrays: Arrays, body: dict[str, object]) -> tuple[Arrays, dict[str, object]]:
     return arrays, body
 
 
-def scale_the_data(problem: Any) -> str:
+def scale_the_data(problem: object) -> str:
     return "scale y to a moderate range or lower learning_rate"
 
 
-def nothing(problem: Any, state: Any) -> Vector:
+def nothing(problem: object, state: object) -> Vector:
     return np.zeros(0)
 
 
-def log_w_shares(problem: Any, state: Any) -> Vector:
+def log_w_shares(problem: object, state: Any) -> Vector:
     """w / sum(w) of a state that has the paper's log-weights."""
     return normalised(state.log_w)
 
@@ -124,20 +157,20 @@ class Algorithm(Generic[P, S]):
     """
 
     name: str
-    settings: type[Any]
-    parameters: type[Any]
+    settings: type[AlgorithmSettings]
+    parameters: type[EstimatorParameters]
     Problem: type[P]
     State: type[S]
     build: Callable[[Any, Sequence[str], int], P]
     init: Callable[[P, Vector], S]
-    predict: Callable[[P, S, Vector], Any]
-    step: Callable[..., tuple[S, Any]]
+    predict: Callable[[P, S, Vector], float | Vector]
+    step: Callable[[P, S, Vector, float, Vector, float], tuple[S, Info]]
     uniforms: Callable[[P], int]
     shape: Callable[[P], Shape]
     check_problem: Callable[[P], None]
     check_state: Callable[[P, S], None]
     tasks: tuple[Task, ...] = ("regression", "classification")
-    preset: Mapping[str, Any] = field(default_factory=dict)
+    preset: Mapping[str, object] = field(default_factory=dict)
     grow: Callable[[P, S], S] = unchanged
     kernel_weights: Callable[[P, S], Vector] = log_w_shares
     started: Callable[[P, S], int] | None = None
@@ -146,5 +179,5 @@ class Algorithm(Generic[P, S]):
     distribution: bool = False
     fixed_size: bool = True
     renamed: Mapping[str, str] = field(default_factory=dict)
-    upgrade: Callable[[dict[str, Any], dict[str, Any]], tuple[dict[str, Any], dict[str, Any]]] = as_it_is
+    upgrade: Callable[[Arrays, dict[str, object]], tuple[Arrays, dict[str, object]]] = as_it_is
     native: Native[P] = field(default_factory=Native)

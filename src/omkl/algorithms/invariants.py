@@ -1,7 +1,7 @@
 """Invariants that Problems and States have in common: what a model file may claim. Each raises ValueError."""
 
 import math
-from typing import Any, get_args
+from typing import NamedTuple, get_args
 
 import numpy as np
 
@@ -56,8 +56,9 @@ def check_commit(commit: Commit, commit_after: int) -> None:
     demand(commit in get_args(Commit) and is_count(commit_after), "unknown commit rule")
 
 
-def check_shapes(state: Any, shapes: dict[str, tuple[int, ...]]) -> None:
+def check_shapes(state: NamedTuple, shapes: dict[str, tuple[int, ...]]) -> None:
     """The arrays of these names have these shapes, and the number of rounds is a count."""
+    parts = state._asdict()
     for name, shape in shapes.items():
-        demand(getattr(state, name).shape == shape, f"{name} does not fit the problem")
-    demand(is_count(state.t), "the number of rounds must be a count")
+        demand(parts[name].shape == shape, f"{name} does not fit the problem")
+    demand(is_count(parts["t"]), "the number of rounds must be a count")

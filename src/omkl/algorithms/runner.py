@@ -1,29 +1,29 @@
 """The reference implementation behind the interface of `omkl.engine.Runner`: one state and its uniform numbers."""
 
-from typing import Any
+from typing import Generic
 
 import numpy as np
 
-from omkl.algorithms.base import Algorithm, Info
+from omkl.algorithms.base import Algorithm, Info, P, S
 from omkl.arrays import Matrix, Vector
 from omkl.engine import DIVERGED, NO_UNIFORMS
 from omkl.errors import DivergenceError
 
 
-class ReferenceRunner:
-    def __init__(self, algorithm: Algorithm[Any, Any], problem: Any, state: Any) -> None:
+class ReferenceRunner(Generic[P, S]):
+    def __init__(self, algorithm: Algorithm[P, S], problem: P, state: S) -> None:
         self._algorithm, self._problem, self.state = algorithm, problem, state
         self._needed = algorithm.uniforms(problem)
         self._uniforms, self.unused = np.empty(0), 0
 
     @property
     def t(self) -> int:
-        return int(self.state.t)
+        return int(self.state._asdict()["t"])
 
     def extra(self, out: Vector) -> None:
         out[:] = self._algorithm.extra(self._problem, self.state)
 
-    def predict(self, x: Vector) -> Any:
+    def predict(self, x: Vector) -> float | Vector:
         with np.errstate(all="ignore"):
             return self._algorithm.predict(self._problem, self.state, x)
 
@@ -73,8 +73,7 @@ class ReferenceRunner:
                 self.state, info = self._algorithm.step(self._problem, self.state, x, y, uniforms, weight)
         except DivergenceError:
             return None
-        report: Info = info
-        return report
+        return info
 
 
 def _rows_of(out: Vector, rows: int) -> Matrix:

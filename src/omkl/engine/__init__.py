@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable
 from functools import partial
 from types import SimpleNamespace
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 
@@ -26,7 +26,7 @@ from omkl.engine._native import (
     supported,
     target_map,
 )
-from omkl.engine.native import Native
+from omkl.engine.native import Native, P
 
 __all__ = [
     "DIVERGED",
@@ -66,18 +66,18 @@ def instruction_set() -> str:
     return os.environ.get("OMKL_ISA") or supported()[-1]
 
 
-def supports(name: str, native: Native[Any], problem: Any) -> bool:
+def supports(name: str, native: Native[P], problem: P) -> bool:
     """Whether there is a C++ implementation for this problem of the algorithm `name`."""
     return name in _native.engines and native.supports(problem)
 
 
-def compile_problem(name: str, native: Native[Any], problem: Any, isa: str | None = None) -> Engine:
+def compile_problem(name: str, native: Native[P], problem: P, isa: str | None = None) -> Engine:
     """The problem as C++ sees it. It may be shared by any number of states and threads."""
     return _native.engines[name](native.view(problem), isa or instruction_set())
 
 
 def runner(
-    engine: Engine, native: Native[Any], state: Any, *, fresh: bool = False, budget: int | None = None
+    engine: Engine, native: Native[P], state: NamedTuple, *, fresh: bool = False, budget: int | None = None
 ) -> "Runner | GrowingRunner":
     """What runs the algorithm on this state; `budget` is the most columns that an array that grows may have."""
     return GrowingRunner(engine, native, state, budget) if native.grows else Runner(engine, native, state, fresh)
@@ -91,17 +91,18 @@ class Runner:
     predict: Callable[[Vector], float]
     predict_rows: Callable[[Matrix, Vector], None]
 
-    def __init__(self, engine: Engine, native: Native[Any], state: Any, fresh: bool = False) -> None:
+    def __init__(self, engine: Engine, native: Native[P], state: NamedTuple, fresh: bool = False) -> None:
         """`fresh`: nothing else uses the state's arrays, so that those with the right layout need not be copied."""
 
-        def laid_out(name: str, leaf: Any) -> Any:
+        def laid_out(name: str, leaf: object) -> object:
             if not isinstance(leaf, np.ndarray):
                 return leaf
             if name.rpartition(".")[2] in native.padded:
                 return leaf if fresh and is_padded(leaf) else padded_copy(leaf)
             return leaf if fresh and leaf.flags.c_contiguous else np.array(leaf)
 
-        self._engine, self._state = engine, mapped(laid_out, state)
+        self._engine = engine
+        self._state: NamedTuple = mapped(laid_out, state)
         self._memory = engine.memory(self._state)
         self.learn = partial(engine.learn, self._memory)
         self.run = partial(engine.run, self._memory)
@@ -120,10 +121,11 @@ class Runner:
         return self._memory.t
 
     @property
-    def state(self) -> Any:
+    def state(self) -> NamedTuple:
         """The state as NumPy's implementation has it; its arrays are still those that the engine writes to."""
         numbers = self._engine.numbers(self._memory)
-        return mapped(numbers.get, self._state)
+        state: NamedTuple = mapped(numbers.get, self._state)
+        return state
 
 
 class GrowingRunner:
@@ -131,16 +133,16 @@ class GrowingRunner:
 
     unused = 0  # such an algorithm takes no uniform numbers
 
-    def __init__(self, engine: Engine, native: Native[Any], state: Any, budget: int | None) -> None:
+    def __init__(self, engine: Engine, native: Native[P], state: NamedTuple, budget: int | None) -> None:
         self._engine, self._grows, self._budget = engine, native.grows, budget
         self._bind(state, 0)
 
-    def _bind(self, state: Any, capacity: int) -> None:
+    def _bind(self, state: NamedTuple, capacity: int) -> None:
         n = getattr(state, self._grows[0]).shape[-1]
         self._capacity = -(-max(capacity, n, 1) // LANES) * LANES
         self._free = self._capacity - n  # columns, or fewer: rows may have come that needed none
 
-        def laid_out(name: str, leaf: Any) -> Any:
+        def laid_out(name: str, leaf: object) -> object:
             if not isinstance(leaf, np.ndarray):
                 return leaf
             if name not in self._grows:
@@ -149,7 +151,7 @@ class GrowingRunner:
             longer[..., :n] = leaf
             return longer
 
-        self._state = mapped(laid_out, state)
+        self._state: NamedTuple = mapped(laid_out, state)
         self._memory = self._engine.memory(SimpleNamespace(**self._state._asdict(), n=n))
 
     def _reserve(self, rows: int) -> None:
@@ -195,7 +197,7 @@ class GrowingRunner:
         return self._memory.t
 
     @property
-    def state(self) -> Any:
+    def state(self) -> NamedTuple:
         numbers = self._engine.numbers(self._memory)
         n = int(numbers.pop("n"))
         grown = {name: getattr(self._state, name)[..., :n] for name in self._grows}

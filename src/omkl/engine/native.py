@@ -2,16 +2,16 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
-P = TypeVar("P", bound=tuple[Any, ...])
+P = TypeVar("P", bound=NamedTuple)
 
 
 def itself(problem: P) -> P:
     return problem
 
 
-def every(problem: Any) -> bool:
+def every(problem: object) -> bool:
     return True
 
 
@@ -29,7 +29,7 @@ class Native(Generic[P]):
         Names of the state's arrays that get longer along their last axis as rows are learned.
     """
 
-    view: Callable[[P], Any] = itself
+    view: Callable[[P], object] = itself
     supports: Callable[[P], bool] = every
     padded: tuple[str, ...] = ("theta",)
     grows: tuple[str, ...] = ()

@@ -1,15 +1,18 @@
 """Classification with algorithms that predict one score: one learner for two labels, else one against the rest each."""
 
 from collections.abc import Hashable, Sequence
-from typing import Any, Self
+from typing import Self, TypeVar
 
 import numpy as np
 
+from omkl.algorithms.base import AlgorithmSettings
 from omkl.arrays import Matrix, Vector
 from omkl.errors import DivergenceError
 from omkl.estimators.core import LabelCore, Row, Scale
 from omkl.online import Online
 from omkl.persist import Arrays, Json, demand, plain
+
+F = TypeVar("F", Vector, float)  # predictions for many rows, or for one
 
 
 class ClassificationCore(LabelCore):
@@ -25,7 +28,7 @@ class ClassificationCore(LabelCore):
     def __init__(
         self,
         learner: str,
-        settings: Any,
+        settings: AlgorithmSettings,
         seed: int,
         names: Sequence[Hashable],
         scale: Scale,
@@ -75,7 +78,7 @@ class ClassificationCore(LabelCore):
             signs = [1.0 if k == index else -1.0 for k in range(len(self._labels))]
         return [*signs, -1.0] if self.unseen else signs
 
-    def _label_scores(self, f: list[Vector] | list[float]) -> list[Any]:
+    def _label_scores(self, f: list[F]) -> list[F]:
         """A score for each label, from the predictions of the learners."""
         if len(self._labels) <= 2:
             return [-f[0], f[0]][: len(self._labels)]

@@ -8,12 +8,12 @@ import copy
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterable, Sequence
-from typing import Any, ClassVar, Literal, Self, TypeVar
+from typing import ClassVar, Literal, NamedTuple, Self, TypeVar
 
 import numpy as np
 
 from omkl import algorithms
-from omkl.algorithms.base import Task
+from omkl.algorithms.base import AlgorithmSettings, Task
 from omkl.arrays import Matrix, Vector
 from omkl.engine import gather
 from omkl.online import Online
@@ -21,7 +21,7 @@ from omkl.persist import Arrays, Json, demand, require_finite
 from omkl.scaling import InputScaler, RunningStatistics
 
 Scale = Literal["online", "none"]
-Row = dict[Hashable, Any]
+Row = dict[Hashable, float]
 S = TypeVar("S", bound=RunningStatistics)
 
 
@@ -50,7 +50,7 @@ class Core(ABC):
     def __init__(
         self,
         learner: str,
-        settings: Any,
+        settings: AlgorithmSettings,
         seed: int,
         names: Sequence[Hashable],
         scale: Scale,
@@ -68,9 +68,10 @@ class Core(ABC):
         self._lock = threading.RLock()
         self._raw, self._row = np.empty(len(self.names)), np.empty(len(self.names))
 
-    def _problem(self) -> Any:
+    def _problem(self) -> NamedTuple:
         names = [str(name) for name in self.names]
-        return algorithms.problem(self.learner, self.settings, names=names, seed=self.seed)
+        problem: NamedTuple = algorithms.problem(self.learner, self.settings, names=names, seed=self.seed)
+        return problem
 
     def fresh_copy(self, rng: np.random.Generator) -> Self:
         """A core that has learned nothing, shares this one's problem and draws from `rng`."""
@@ -94,6 +95,10 @@ class Core(ABC):
         """Those of them whose predictions are used."""
         return [self.online]
 
+    def scalers(self) -> dict[str, RunningStatistics]:
+        """What standardises inputs and target, by name; none where that is left to the user or the algorithm."""
+        return {} if self.inputs is None else {"inputs": self.inputs}
+
     def kernel_weights(self) -> Matrix:
         """(predictors, N): the weight of every kernel in the prediction."""
         return np.array([online.kernel_weights for online in self.predictors])
@@ -103,10 +108,10 @@ class Core(ABC):
         """What stands for a feature that a row does not have."""
         return np.nan if self.inputs is not None or self.online.shape.missing else 0.0
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         return {name: value for name, value in self.__dict__.items() if name not in ("_lock", "_raw", "_row")}
 
-    def __setstate__(self, attributes: dict[str, Any]) -> None:
+    def __setstate__(self, attributes: dict[str, object]) -> None:
         self.__dict__.update(attributes)
         self._set_up()
 
@@ -145,16 +150,6 @@ class Core(ABC):
     def scaled(self, X: Matrix) -> Matrix:
         return X if self.inputs is None else self.inputs.transform(X)
 
-    # Predicting and learning
-
-    @abstractmethod
-    def learn_rows(self, X: Matrix, y: Any, weight: Vector | None = None) -> Any:
-        """Learn rows in their order; returns the prediction of each, made before it was learned."""
-
-    @abstractmethod
-    def learn_row(self, x: Row, y: Any, weight: float) -> None:
-        """Learn one row."""
-
     # Model files
 
     @abstractmethod
@@ -177,6 +172,22 @@ class NumberCore(Core):
 
     @abstractmethod
     def predict_row(self, x: Row) -> float: ...
+
+    @abstractmethod
+    def learn_rows(self, X: Matrix, y: Vector, weight: Vector | None = None) -> Vector:
+        """Learn rows in their order; returns the prediction of each, made before it was learned."""
+
+    @abstractmethod
+    def learn_row(self, x: Row, y: float, weight: float) -> None:
+        """Learn one row."""
+
+    def predict_std(self, X: Matrix) -> Matrix:
+        """(rows, 2): mean, and half width of the interval that holds 68 % of the targets."""
+        raise self._no_intervals()
+
+    def predict_std_row(self, x: Row) -> tuple[float, float]:
+        """The same for one row."""
+        raise self._no_intervals()
 
     def predict_interval(self, X: Matrix, coverage: float) -> Matrix:
         """(rows, 2): lower and upper end."""
@@ -210,6 +221,14 @@ class LabelCore(Core):
 
     @abstractmethod
     def probabilities_row(self, x: Row) -> list[float]: ...
+
+    @abstractmethod
+    def learn_rows(self, X: Matrix, y: Sequence[Hashable], weight: Vector | None = None) -> Matrix:
+        """Learn rows in their order; returns the scores of each, made before it was learned."""
+
+    @abstractmethod
+    def learn_row(self, x: Row, y: Hashable, weight: float) -> None:
+        """Learn one row."""
 
     def probabilities(self, X: Matrix) -> Matrix:
         """(rows, labels)"""
@@ -255,7 +274,7 @@ def only(learners: list[Online]) -> Online:
 
 def restored(scaler: S, stats: Matrix) -> S:
     """A scaler with statistics from a file."""
-    demand(stats.shape == scaler.stats.shape and stats.dtype == np.float64, "the scaling does not fit the problem")
+    demand(stats.shape == scaler.stats.shape, "the scaling does not fit the problem")
     require_finite(stats, "of the scaling")
     demand(bool((stats[[0, 2]] >= 0).all()), "a count or a sum of squares is negative")
     scaler.restore(stats)

@@ -2,55 +2,66 @@
 
 from collections.abc import Hashable, Sequence
 from dataclasses import fields
-from typing import Any, Protocol
 
 from omkl import algorithms
-from omkl.algorithms.base import Task
+from omkl.algorithms.base import AlgorithmSettings, EstimatorParameters, Task
 from omkl.estimators.classification import ClassificationCore
-from omkl.estimators.core import Core, Scale
+from omkl.estimators.core import LabelCore, NumberCore, Scale
 from omkl.estimators.distribution import DistributionClassificationCore, DistributionRegressionCore
 from omkl.estimators.regression import RegressionCore
 
-CORES: dict[tuple[Task, bool], type[Core]] = {
-    ("regression", False): RegressionCore,
-    ("classification", False): ClassificationCore,
-    ("regression", True): DistributionRegressionCore,
-    ("classification", True): DistributionClassificationCore,
-}
+AnyCore = NumberCore | LabelCore
+
+# For algorithms that predict one number or score, and for those that predict distributions
+NUMBER_CORES: dict[bool, type[NumberCore]] = {False: RegressionCore, True: DistributionRegressionCore}
+LABEL_CORES: dict[bool, type[LabelCore]] = {False: ClassificationCore, True: DistributionClassificationCore}
 
 
-class Parameters(Protocol):
-    """The parameters of an estimator: a dataclass declared in the module of its algorithm."""
-
-    @property
-    def algorithm_name(self) -> str: ...
-
-
-def core_class(learner: str, task: Task) -> type[Core]:
-    return CORES[task, algorithms.get(learner).distribution]
+def core_class(learner: str, task: Task) -> type[NumberCore] | type[LabelCore]:
+    distribution = algorithms.get(learner).distribution
+    return NUMBER_CORES[distribution] if task == "regression" else LABEL_CORES[distribution]
 
 
 def new_core(
     learner: str,
     task: Task,
-    settings: Any,
+    settings: AlgorithmSettings,
     seed: int,
     names: Sequence[Hashable],
     scale: Scale = "online",
     classes: Sequence[Hashable] | None = None,
-) -> Any:
+) -> AnyCore:
     """A core that has learned nothing."""
     return core_class(learner, task)(learner, settings, seed, names, scale, classes)
 
 
-def core_of(estimator: Any) -> Core | None:
+def new_number_core(
+    learner: str, settings: AlgorithmSettings, seed: int, names: Sequence[Hashable], scale: Scale = "online"
+) -> NumberCore:
+    """A core for regression that has learned nothing."""
+    return NUMBER_CORES[algorithms.get(learner).distribution](learner, settings, seed, names, scale)
+
+
+def new_label_core(
+    learner: str,
+    settings: AlgorithmSettings,
+    seed: int,
+    names: Sequence[Hashable],
+    scale: Scale = "online",
+    classes: Sequence[Hashable] | None = None,
+) -> LabelCore:
+    """A core for classification that has learned nothing."""
+    return LABEL_CORES[algorithms.get(learner).distribution](learner, settings, seed, names, scale, classes)
+
+
+def core_of(estimator: object) -> AnyCore | None:
     """The core of an estimator of either API; None if it has learned nothing."""
     core = getattr(estimator, "core_", None) or getattr(estimator, "_core", None)
-    return core if isinstance(core, Core) else None
+    return core if isinstance(core, NumberCore | LabelCore) else None
 
 
-def settings_of(parameters: Parameters, task: Task) -> Any:
+def settings_of(parameters: EstimatorParameters, task: Task) -> AlgorithmSettings:
     """The settings that an estimator's parameters stand for, checked."""
     kind = algorithms.get(parameters.algorithm_name).settings
-    chosen = {f.name for f in fields(parameters)} & {f.name for f in fields(kind)}  # type: ignore[arg-type]
+    chosen = {f.name for f in fields(parameters)} & {f.name for f in fields(kind)}
     return kind.for_task(task, **{name: getattr(parameters, name) for name in sorted(chosen)})

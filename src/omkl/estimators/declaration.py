@@ -6,11 +6,14 @@ and a fleet with a model per key start from the same declaration.
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from omkl import algorithms
 from omkl.algorithms.base import Task
-from omkl.estimators.cores import new_core, settings_of
+from omkl.estimators.cores import AnyCore, new_core, settings_of
+
+if TYPE_CHECKING:
+    from omkl.estimators.sklearn.base import Estimator
 
 
 def supports(algorithm: str, task: Task) -> bool:
@@ -44,12 +47,12 @@ class Declaration:
     def _arguments(self) -> dict[str, Any]:
         return {**algorithms.get(self.algorithm).preset, **self.parameters}
 
-    def core(self, seed: int, names: Sequence[Hashable]) -> Any:
+    def core(self, seed: int, names: Sequence[Hashable]) -> AnyCore:
         """A core that has learned nothing; new labels and features may still come."""
         parameters = algorithms.get(self.algorithm).parameters(**self._arguments)
         return new_core(self.algorithm, self.task, settings_of(parameters, self.task), seed, names)
 
-    def estimator(self) -> Any:
+    def estimator(self) -> "Estimator":
         """The estimator of the scikit-learn API, unfitted."""
         from omkl.estimators.sklearn import estimator_class  # takes a second to load, and a core does without
 

@@ -1,10 +1,11 @@
 """Estimators' cores for algorithms that predict distributions and scale their inputs themselves, such as GraphMKL."""
 
 from collections.abc import Hashable, Sequence
-from typing import Any, Self
+from typing import Protocol, Self
 
 import numpy as np
 
+from omkl.algorithms.base import AlgorithmSettings
 from omkl.algorithms.graph_mkl.constants import ONE_SIGMA
 from omkl.algorithms.graph_mkl.intervals import half_width, interval
 from omkl.arrays import Matrix, Vector
@@ -16,13 +17,20 @@ from omkl.persist import Arrays, Json, demand, plain
 LEAST_PROBABILITY = 1e-300  # whose logarithm is still finite
 
 
+class LabelSettings(AlgorithmSettings, Protocol):
+    """Settings of an algorithm with an output for each label."""
+
+    def with_outputs(self, outputs: int) -> Self:
+        """The same settings for another number of labels."""
+
+
 class DistributionRegressionCore(NumberCore):
     intervals = True
 
     def __init__(
         self,
         learner: str,
-        settings: Any,
+        settings: AlgorithmSettings,
         seed: int,
         names: Sequence[Hashable],
         scale: Scale = "none",
@@ -59,7 +67,7 @@ class DistributionRegressionCore(NumberCore):
 
     def predict_row(self, x: Row) -> float:
         with self._lock:
-            return float(self.online.predict_unchecked(self.row(x, learn=False))[0])
+            return float(self.online.predict_rows_unchecked(self.row(x, learn=False)[None])[0, 0])
 
     def predict_std_row(self, x: Row) -> tuple[float, float]:
         with self._lock:
@@ -81,11 +89,12 @@ class DistributionClassificationCore(LabelCore):
     """An output for each label, added when a label comes that was not announced. Its scores are probabilities."""
 
     unknown = 0.0
+    settings: LabelSettings
 
     def __init__(
         self,
         learner: str,
-        settings: Any,
+        settings: LabelSettings,
         seed: int,
         names: Sequence[Hashable],
         scale: Scale = "none",
@@ -139,7 +148,7 @@ class DistributionClassificationCore(LabelCore):
 
     def probabilities_row(self, x: Row) -> list[float]:
         with self._lock:
-            p = self.online.predict_unchecked(self.row(x, learn=False))[None, : len(self._labels)]
+            p = self.online.predict_rows_unchecked(self.row(x, learn=False)[None])[:, : len(self._labels)]
             return [float(probability) for probability in normalised_rows(p)[0]]
 
     def learn_row(self, x: Row, y: Hashable, weight: float) -> None:

@@ -1,16 +1,18 @@
 """How the estimators of both ecosystems are written to model files and read back."""
 
 import hashlib
+from collections.abc import Iterable
 from dataclasses import fields
-from typing import Any
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
 from omkl import algorithms
-from omkl.algorithms.base import Task
+from omkl.algorithms.base import EstimatorParameters, Task
 from omkl.arrays import Tensor
+from omkl.engine import Engine
 from omkl.estimators.core import Core, restored
-from omkl.estimators.cores import core_class
+from omkl.estimators.cores import AnyCore, core_class
 from omkl.kernels import Kernel
 from omkl.online import Online
 from omkl.persist import (
@@ -23,19 +25,22 @@ from omkl.persist import (
     encode_kernels,
     encode_progress,
     encode_tuple,
+    float_array,
     plain,
 )
 from omkl.scaling import InputScaler
+
+C = TypeVar("C", bound=Core)
 
 LARGEST_DRAWN = 2**27  # frequencies; a compact file that asks for more is refused
 MOST_KERNELS = 1000  # in a compact file: the graph is built again, in time that grows with its square
 
 
-def encode_parameters(parameters: dict[str, Any], seed_name: str, seed: int | None) -> dict[str, Json]:
+def encode_parameters(parameters: dict[str, object], seed_name: str, seed: int | None) -> dict[str, Json]:
     """Constructor arguments as JSON; a source of randomness that is not a number becomes the seed drawn from it."""
     out: dict[str, Json] = {}
     for name, value in parameters.items():
-        if name == "kernels" and not isinstance(value, str):
+        if name == "kernels" and isinstance(value, Iterable) and not isinstance(value, str):
             out[name] = encode_kernels(value)
         elif isinstance(value, tuple):
             out[name] = [plain(part) for part in value]
@@ -46,7 +51,7 @@ def encode_parameters(parameters: dict[str, Any], seed_name: str, seed: int | No
     return out
 
 
-def decode_parameters(kind: Any, body: Json) -> dict[str, Any]:
+def decode_parameters(kind: type[EstimatorParameters], body: Json) -> dict[str, Json]:
     """Constructor arguments of an estimator class; those of earlier versions under their names of today."""
     parameters = renamed(kind().algorithm_name, body)
     if isinstance(parameters.get("kernels"), list):
@@ -54,7 +59,7 @@ def decode_parameters(kind: Any, body: Json) -> dict[str, Any]:
     return {name: tuple(v) if isinstance(v, list) and name != "kernels" else v for name, v in parameters.items()}
 
 
-def renamed(learner: str, body: Json) -> dict[str, Any]:
+def renamed(learner: str, body: Json) -> dict[str, Json]:
     names = algorithms.get(learner).renamed
     return {names.get(name, name): value for name, value in body.items()}
 
@@ -91,7 +96,7 @@ def encode_learned(core: Core, arrays: Arrays) -> dict[str, Json]:
     return body
 
 
-def decode_core(body: Json, arrays: Arrays) -> Any:
+def decode_core(body: Json, arrays: Arrays) -> AnyCore | None:
     if body is None:
         return None
     learner, names = body["learner"], tuple(body["names"])
@@ -113,13 +118,13 @@ def decode_core(body: Json, arrays: Arrays) -> Any:
     demand(len(names) == d == len(set(names)), "names and problem differ in number")
     # files of version 1 do not name the task
     task: Task = body.get("task", "classification" if "labels" in body else "regression")
-    core: Any = object.__new__(core_class(learner, task))
+    core = object.__new__(core_class(learner, task))
     core.learner, core.settings, core.seed, core.names = learner, settings, int(body["seed"]), names
     core.inputs = InputScaler(d) if body["scaled"] else None
     return decode_learned(core, problem, None, body, arrays)
 
 
-def decode_learned(core: Any, problem: Any, compiled: Any, body: Json, arrays: Arrays) -> Any:
+def decode_learned(core: C, problem: NamedTuple, compiled: Engine | None, body: Json, arrays: Arrays) -> C:
     """The core with all that `encode_learned` wrote; `compiled` may be shared."""
     algorithm = algorithms.get(core.learner)
     learners = []
@@ -127,7 +132,7 @@ def decode_learned(core: Any, problem: Any, compiled: Any, body: Json, arrays: A
         checkpoint = decode_progress(algorithm, problem, part, arrays, f"{k}.")
         learners.append(Online(core.learner, problem, checkpoint=checkpoint, compiled=compiled))
     if core.inputs is not None:
-        core.inputs = restored(InputScaler(len(core.names)), arrays["inputs"])
+        core.inputs = restored(InputScaler(len(core.names)), float_array(arrays, "inputs"))
     core.decode_own(body, arrays, learners)
     core._set_up()
     return core

@@ -1,15 +1,18 @@
 """Plots of kernel weights and of the similarity graph; matplotlib (extra `plot`) is imported when one is drawn."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from omkl.arrays import Index, Mask, Vector
 from omkl.kernels import Kernel
 
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
-def _axes(ax: Any) -> Any:
+
+def _axes(ax: "Axes | None") -> "Axes":
     if ax is not None:
         return ax
     try:
@@ -19,7 +22,7 @@ def _axes(ax: Any) -> Any:
     return plt.subplots(figsize=(8, 3.5), layout="constrained")[1]
 
 
-def weights(kernels: Sequence[Kernel], weight: Vector, ax: Any = None) -> Any:
+def weights(kernels: Sequence[Kernel], weight: Vector, ax: "Axes | None" = None) -> "Axes":
     """Weight over length scale, one series for each family."""
     ax = _axes(ax)
     families = [type(kernel).__name__ for kernel in kernels]
@@ -34,7 +37,7 @@ def weights(kernels: Sequence[Kernel], weight: Vector, ax: Any = None) -> Any:
     return ax
 
 
-def graph(kernels: Sequence[Kernel], A: Mask, cover: Index, refined: Mask, ax: Any = None) -> Any:
+def graph(kernels: Sequence[Kernel], A: Mask, cover: Index, refined: Mask, ax: "Axes | None" = None) -> "Axes":
     """Arcs from a node to its out-neighbours, in the order of the dictionary; edges added by refinement are red."""
     from matplotlib.patches import FancyArrowPatch
 

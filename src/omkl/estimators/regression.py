@@ -1,23 +1,24 @@
 """Regression with algorithms that predict one number: inputs and target are standardised as they come."""
 
 from collections.abc import Hashable, Sequence
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 
+from omkl.algorithms.base import AlgorithmSettings
 from omkl.arrays import Matrix, Vector
 from omkl.errors import DivergenceError
 from omkl.estimators.core import NumberCore, Row, Scale, only, restored
 from omkl.online import Online
-from omkl.persist import Arrays, Json
-from omkl.scaling import TargetScaler
+from omkl.persist import Arrays, Json, float_array
+from omkl.scaling import RunningStatistics, TargetScaler
 
 
 class RegressionCore(NumberCore):
     def __init__(
         self,
         learner: str,
-        settings: Any,
+        settings: AlgorithmSettings,
         seed: int,
         names: Sequence[Hashable],
         scale: Scale,
@@ -30,6 +31,9 @@ class RegressionCore(NumberCore):
         other = super().fresh_copy(rng)
         other.target = None if self.target is None else TargetScaler()
         return other
+
+    def scalers(self) -> dict[str, RunningStatistics]:
+        return super().scalers() if self.target is None else super().scalers() | {"target": self.target}
 
     def predict(self, X: Matrix) -> Vector:
         with self._lock:
@@ -62,7 +66,7 @@ class RegressionCore(NumberCore):
 
     def predict_row(self, x: Row) -> float:
         with self._lock:
-            f: float = self.online.predict_unchecked(self.row(x, learn=False))
+            f = self.online.predict_unchecked(self.row(x, learn=False))
             return f if self.target is None else self.target.inverse_transform_one(f)
 
     def learn_row(self, x: Row, y: float, weight: float) -> None:
@@ -82,4 +86,4 @@ class RegressionCore(NumberCore):
 
     def decode_own(self, body: Json, arrays: Arrays, learners: list[Online]) -> None:
         self.online = only(learners)
-        self.target = None if self.inputs is None else restored(TargetScaler(), arrays["target"])
+        self.target = None if self.inputs is None else restored(TargetScaler(), float_array(arrays, "target"))

@@ -1,7 +1,5 @@
 """Fleets, and single keys of them, in model files."""
 
-from typing import Any
-
 import numpy as np
 
 from omkl import persist
@@ -13,18 +11,18 @@ from omkl.fleet.template import Learned, Template
 FORMER_NAMES = {"may_diverge": "wild", "fingerprint": "mark"}  # in files of earlier versions
 
 
-def _field(body: Any, name: str) -> Any:
+def _field(body: persist.Json, name: str) -> persist.Json:
     return body[name if name in body else FORMER_NAMES[name]]
 
 
 # A fleet. Arrays of the template have names without a slash, those of the key at place 3 start with "3/".
 
 
-def _encode_fleet(fleet: Fleet, compact: bool) -> tuple[Any, persist.Arrays]:
+def _encode_fleet(fleet: Fleet, compact: bool) -> tuple[persist.Json, persist.Arrays]:
     with fleet._lock:
         models = fleet._models
         start, arrays = sklearn.encode(fleet.learner if models is None else models.template.model, compact)
-        body: dict[str, Any] = {
+        body: dict[str, persist.Json] = {
             "start": start,
             "seed": fleet.seed,
             "may_diverge": fleet._may_diverge,
@@ -40,7 +38,7 @@ def _encode_fleet(fleet: Fleet, compact: bool) -> tuple[Any, persist.Arrays]:
     return body, arrays
 
 
-def _decode_fleet(body: Any, arrays: persist.Arrays) -> Fleet:
+def _decode_fleet(body: persist.Json, arrays: persist.Arrays) -> Fleet:
     model = sklearn.decode(body["start"], {name: array for name, array in arrays.items() if "/" not in name})
     classes = None
     if "classes" in body:
@@ -69,11 +67,11 @@ def _decode_fleet(body: Any, arrays: persist.Arrays) -> Fleet:
 # One key
 
 
-def _encode_key(learned: Learned, compact: bool) -> tuple[Any, persist.Arrays]:
+def _encode_key(learned: Learned, compact: bool) -> tuple[persist.Json, persist.Arrays]:
     return {"fingerprint": learned.fingerprint, "learned": learned.body}, learned.arrays
 
 
-def _decode_key(body: Any, arrays: persist.Arrays) -> Learned:
+def _decode_key(body: persist.Json, arrays: persist.Arrays) -> Learned:
     return Learned(_field(body, "fingerprint"), body["learned"], arrays)
 
 

@@ -1,28 +1,31 @@
 """Batches as users give them (frames of any kind, or arrays), checked and turned into keys, numbers and targets."""
 
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 import narwhals as nw
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from narwhals.typing import IntoDataFrame, IntoSeries
+from numpy.typing import ArrayLike
 
-from omkl.arrays import Matrix, Vector
+from omkl.arrays import Array, Matrix, Vector
 from omkl.engine import first_not_finite
 
+Key = str | int
+Frame = nw.DataFrame[IntoDataFrame]
+Column = nw.Series[IntoSeries]
 UNCHANGED = "nothing of this batch was learned"
 
 # Keys
 
 
-def plain_keys(keys: Iterable[Any]) -> list[Any]:
+def plain_keys(keys: Iterable[Key | np.generic]) -> list[Key]:
     """Keys as Python strings and integers instead of NumPy's."""
     if isinstance(keys, np.ndarray):
         return list(keys.tolist())
     return [key.item() if isinstance(key, np.generic) else key for key in keys]
 
 
-def check_keys(keys: Sequence[Any]) -> None:
+def check_keys(keys: Sequence[Key]) -> None:
     if set(map(type, keys)) <= {str, int}:
         return
     row, key = next((row, key) for row, key in enumerate(keys) if type(key) not in (str, int))
@@ -41,7 +44,7 @@ def as_rows(X: ArrayLike, rows: int) -> Matrix:
     return X
 
 
-def check_features(X: Matrix, keys: Sequence[Any], d: int | None, names: Sequence[str] | None, gaps: bool) -> None:
+def check_features(X: Matrix, keys: Sequence[Key], d: int | None, names: Sequence[str] | None, gaps: bool) -> None:
     """Refuse a table that has not `d` columns, where that is known, or a value that is not finite."""
     columns = X.shape[1]
     if columns != (columns if d is None else d) or columns == 0:
@@ -59,7 +62,7 @@ def check_features(X: Matrix, keys: Sequence[Any], d: int | None, names: Sequenc
 # Targets
 
 
-def numeric_target(y: ArrayLike, keys: Sequence[Any]) -> Vector:
+def numeric_target(y: ArrayLike, keys: Sequence[Key]) -> Vector:
     y = np.ascontiguousarray(y, dtype=np.float64)
     if (bad := first_not_finite(y)) >= 0 and bad < len(keys):
         raise ValueError(
@@ -69,7 +72,7 @@ def numeric_target(y: ArrayLike, keys: Sequence[Any]) -> Vector:
     return y
 
 
-def check_labels(y: NDArray[Any], classes: NDArray[Any], keys: Sequence[Any]) -> None:
+def check_labels(y: Array, classes: Array, keys: Sequence[Key]) -> None:
     known = set(classes.tolist())
     labels = y.tolist()
     if set(labels) <= known:
@@ -84,7 +87,7 @@ def check_labels(y: NDArray[Any], classes: NDArray[Any], keys: Sequence[Any]) ->
 # Frames, through narwhals
 
 
-def open_frame(frame: Any) -> nw.DataFrame[Any]:
+def open_frame(frame: IntoDataFrame) -> Frame:
     try:
         return nw.from_native(frame, eager_only=True)
     except TypeError:
@@ -94,14 +97,14 @@ def open_frame(frame: Any) -> nw.DataFrame[Any]:
         ) from None
 
 
-def column(table: nw.DataFrame[Any], name: str, role: str) -> nw.Series[Any]:
+def column(table: Frame, name: str, role: str) -> Column:
     if name not in table.columns:
         raise ValueError(f"the {role} column {name!r} is not in the frame, which has {table.columns}; {UNCHANGED}")
     return table.get_column(name)
 
 
 def choose_features(
-    table: nw.DataFrame[Any], features: Sequence[str] | None, known: list[str] | None, others: tuple[str, ...]
+    table: Frame, features: Sequence[str] | None, known: list[str] | None, others: tuple[str, ...]
 ) -> list[str]:
     """The feature columns: those of the first batch, or those named, or all but `others`."""
     if known is not None:
@@ -117,14 +120,14 @@ def choose_features(
     return list(features)
 
 
-def feature_columns(table: nw.DataFrame[Any], names: list[str], keys: Sequence[Any]) -> Matrix:
+def feature_columns(table: Frame, names: list[str], keys: Sequence[Key]) -> Matrix:
     X = np.empty((len(table), len(names)))
     for k, name in enumerate(names):
         X[:, k] = numeric_column(column(table, name, "feature"), f"feature {name!r}", keys)
     return X
 
 
-def numeric_column(values: nw.Series[Any], what: str, keys: Sequence[Any]) -> Vector:
+def numeric_column(values: Column, what: str, keys: Sequence[Key]) -> Vector:
     """A column as doubles, NaN where a value is missing."""
     if values.dtype.is_numeric() or values.dtype == nw.Boolean:
         return values.to_numpy().astype(np.float64)

@@ -1,22 +1,24 @@
 """`Fleet`: a model for every key on one machine."""
 
 import threading
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from narwhals.typing import IntoDataFrame
+from numpy.typing import ArrayLike
 
 from omkl import persist
-from omkl.arrays import Matrix
+from omkl.arrays import Array, Matrix
 from omkl.engine import cores, first_not_finite
 from omkl.errors import DivergenceError
 from omkl.estimators import sklearn
 from omkl.estimators.sklearn import unchecked
+from omkl.estimators.sklearn.base import Estimator
 from omkl.fleet import inputs
 from omkl.fleet.groups import Threads
+from omkl.fleet.inputs import Key
 from omkl.fleet.models import KeyedModels
-from omkl.fleet.template import Key, Template, checked_classes, checked_learner
+from omkl.fleet.template import Template, checked_classes, checked_learner
 
 LARGEST_SAFE = 1e30  # a stabilised learner cannot diverge on data whose absolute values are at most this
 NOT_STARTED = "nothing has been learned yet: the features are known from the first batch on"
@@ -54,7 +56,7 @@ class Fleet:
 
     def __init__(
         self,
-        learner: Any = None,
+        learner: Estimator | None = None,
         *,
         seed: int | None = None,
         classes: ArrayLike | None = None,
@@ -73,7 +75,9 @@ class Fleet:
 
     # Learning and predicting
 
-    def learn_many(self, frame: Any, *, key: str, target: str, features: Sequence[str] | None = None) -> NDArray[Any]:
+    def learn_many(
+        self, frame: IntoDataFrame, *, key: str, target: str, features: Sequence[str] | None = None
+    ) -> Array:
         """Learn a batch of rows of any keys; returns the prediction of each row, made before it was learned.
 
         Parameters
@@ -104,7 +108,7 @@ class Fleet:
         with self._lock:
             return self._learn(keys, X, y, names)
 
-    def predict_many(self, frame: Any, *, key: str, features: Sequence[str] | None = None) -> NDArray[Any]:
+    def predict_many(self, frame: IntoDataFrame, *, key: str, features: Sequence[str] | None = None) -> Array:
         """Predictions for rows of any keys; nothing is learned, and no model is made.
 
         A key that has not come yet is predicted by its model before the first row.
@@ -116,7 +120,7 @@ class Fleet:
         names = inputs.choose_features(table, features, self._feature_names, (key,))
         return self._predict(keys, inputs.feature_columns(table, names, keys))
 
-    def learn_rows(self, keys: Iterable[Key], X: ArrayLike, y: ArrayLike, *, gaps: bool = False) -> NDArray[Any]:
+    def learn_rows(self, keys: Iterable[Key], X: ArrayLike, y: ArrayLike, *, gaps: bool = False) -> Array:
         """As `learn_many`, from arrays: a key, a row of features and a target for each.
 
         With `gaps`, NaN among the features stands for a missing value, which is replaced by the key's running mean of
@@ -130,7 +134,7 @@ class Fleet:
         with self._lock:
             return self._learn(keys, X, target, None, gaps)
 
-    def predict_rows(self, keys: Iterable[Key], X: ArrayLike, *, gaps: bool = False) -> NDArray[Any]:
+    def predict_rows(self, keys: Iterable[Key], X: ArrayLike, *, gaps: bool = False) -> Array:
         """As `predict_many`, from arrays."""
         keys = inputs.plain_keys(keys)
         return self._predict(keys, inputs.as_rows(X, len(keys)), gaps)
@@ -157,7 +161,7 @@ class Fleet:
     def __contains__(self, key: object) -> bool:
         return self._models is not None and type(key) in (str, int) and key in self._models
 
-    def __getitem__(self, key: Key) -> Any:
+    def __getitem__(self, key: Key) -> Estimator:
         """A copy of the key's model: an estimator that is independent of the fleet."""
         with self._lock:
             if self._models is None or key not in self:
@@ -180,7 +184,7 @@ class Fleet:
                 raise KeyError(f"no row of key {key!r} has been learned; there is nothing to forget")
             self._models.remove(key)
 
-    def fresh(self, key: Key, n_features: int | None = None) -> Any:
+    def fresh(self, key: Key, n_features: int | None = None) -> Estimator:
         """The key's model before its first row: an estimator with the seed that the fleet gives it.
 
         `n_features` is needed only as long as nothing has been learned.
@@ -216,14 +220,12 @@ class Fleet:
     def __repr__(self) -> str:
         return f"Fleet({self.learner!r}, seed={self.seed}, keys={len(self)})"
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[Callable[[bytes], "Fleet"], tuple[bytes]]:
         return unpickled, (persist.to_bytes(self),)
 
     # How a batch is learned
 
-    def _learn(
-        self, keys: list[Any], X: Matrix, y: NDArray[Any], names: list[str] | None, gaps: bool = False
-    ) -> NDArray[Any]:
+    def _learn(self, keys: list[Key], X: Matrix, y: Array, names: list[str] | None, gaps: bool = False) -> Array:
         inputs.check_keys(keys)
         self._check_features(keys, X, names, gaps)
         if self.classes is not None:
@@ -255,7 +257,7 @@ class Fleet:
             f"row {row}: the model of key {keys[row]!r} diverged, a prediction exceeds 1e100; {advice}; {consequence}"
         ) from error
 
-    def _predict(self, keys: list[Any], X: Matrix, gaps: bool = False) -> NDArray[Any]:
+    def _predict(self, keys: list[Key], X: Matrix, gaps: bool = False) -> Array:
         inputs.check_keys(keys)
         with self._lock:
             if self._models is None:
@@ -264,7 +266,7 @@ class Fleet:
             out = self._empty(len(keys))
             if keys:
                 self._models.predict(keys, X, out, self._threads)
-                if self.classes is None and (bad := first_not_finite(out)) >= 0:
+                if self.classes is None and (bad := first_not_finite(out.view(np.float64))) >= 0:
                     raise DivergenceError(
                         f"row {bad} (key {keys[bad]!r}): the prediction is not finite, {out[bad]}; scale the data"
                     )
@@ -283,7 +285,7 @@ class Fleet:
     def _template(self, d: int, names: list[str] | None) -> Template:
         return Template.make(self.learner, self.seed, d, names, self.classes)
 
-    def _empty(self, rows: int) -> NDArray[Any]:
+    def _empty(self, rows: int) -> Array:
         return np.empty(rows, dtype=np.float64 if self.classes is None else self.classes.dtype)
 
 

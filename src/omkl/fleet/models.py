@@ -1,15 +1,16 @@
 """The models of all keys that have come: which key is where in the storage."""
 
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from omkl.arrays import Matrix
+from omkl.arrays import Array, Matrix
+from omkl.estimators.core import Core
 from omkl.fleet.groups import Groups, Threads
+from omkl.fleet.inputs import Key
 from omkl.fleet.storage import Failure, storage_for
-from omkl.fleet.template import Key, Learned, Template
+from omkl.fleet.template import Learned, Template
 
 
 class Refused(NamedTuple):
@@ -41,7 +42,7 @@ class KeyedModels:
     def nbytes(self) -> int:
         return self._storage.nbytes(len(self))
 
-    def core(self, key: Key) -> Any:
+    def core(self, key: Key) -> Core:
         """A copy of the key's core."""
         return self._storage.core(self._slots[key])
 
@@ -50,7 +51,7 @@ class KeyedModels:
         for key in self:
             yield key, self.template.learned(self.core(key))
 
-    def put(self, key: Key, core: Any) -> None:
+    def put(self, key: Key, core: Core) -> None:
         """Set the model of a key, known or new."""
         self._storage.put(self._slots.get(key, len(self)), core)
         if key not in self._slots:
@@ -65,7 +66,7 @@ class KeyedModels:
         self._storage.free(range(len(self), len(self) + 1))
 
     def learn(
-        self, keys: Sequence[Key], X: Matrix, y: NDArray[Any], out: NDArray[Any], threads: Threads, undo: bool
+        self, keys: Sequence[Key], X: Matrix, y: Array, out: Array, threads: Threads, undo: bool
     ) -> Refused | None:
         """Learn a batch and write the predictions made before to `out`; with `undo`, all of it or nothing."""
         known = len(self)
@@ -74,19 +75,19 @@ class KeyedModels:
                 self._storage.add(len(self), key)
                 self._append(key)
         groups = self._groups(keys)
-        before = self._storage.snapshot(groups.slots) if undo else None
+        go_back = self._storage.snapshot(groups.slots) if undo else None
         failure = self._storage.run(groups, X, y, out, threads)
         if failure is None:
             return None
-        if before is not None:
-            self._storage.restore(groups.slots, before)
+        if go_back is not None:
+            go_back()
             self._storage.free(range(known, len(self)))
             for key in self._keys[known:]:
                 del self._slots[key]
             del self._keys[known:]
         return Refused(failure, undone=undo)
 
-    def predict(self, keys: Sequence[Key], X: Matrix, out: NDArray[Any], threads: Threads) -> None:
+    def predict(self, keys: Sequence[Key], X: Matrix, out: Array, threads: Threads) -> None:
         """Write predictions to `out`; a key that has not come yet is predicted by its model before the first row."""
         self._storage.predict(self._groups(keys), X, out, threads)
 

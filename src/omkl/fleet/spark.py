@@ -12,21 +12,24 @@ import os
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple, Required, TypedDict, Unpack
 
 import numpy as np
 import pandas as pd
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 from pyspark.sql.streaming.state import GroupState, GroupStateTimeout
 
 from omkl import persist
+from omkl.arrays import Array
 from omkl.errors import DivergenceError
-from omkl.fleet.inputs import plain_keys
+from omkl.estimators.sklearn.base import Estimator
+from omkl.fleet.inputs import Key, plain_keys
 from omkl.fleet.local import Fleet
-from omkl.fleet.template import Key, Template, checked_classes, checked_learner
+from omkl.fleet.template import Template, checked_classes, checked_learner
 
+Label = bool | int | float | str
 INTEGERS = (T.ByteType, T.ShortType, T.IntegerType, T.LongType)
 KEYS = (T.StringType, *INTEGERS)
 TIMES = (T.TimestampType, T.TimestampNTZType, T.DateType)
@@ -34,12 +37,23 @@ STATE = "state BINARY"
 NO_KEY, NO_ORDER, NO_TARGET = "the key is null", "the order is null", "the target is null"
 
 
+class Columns(TypedDict, total=False):
+    """Names of columns and further options, as `learn_stream` has them; key, order and target are required."""
+
+    key: Required[str]
+    order: Required[str]
+    target: Required[str]
+    features: Sequence[str] | None
+    seed: int
+    classes: Sequence[Label] | None
+
+
 class Plan(NamedTuple):
     """What the workers need: the learner as bytes, and the roles of the columns."""
 
     learner: bytes
     seed: int
-    labels: tuple[Any, ...] | None
+    labels: tuple[Label, ...] | None
     key: str
     order: str
     target: str
@@ -72,13 +86,13 @@ class Plan(NamedTuple):
         return state, pd.DataFrame(columns | {"prediction": predictions, "reason": reason})
 
 
-def sortable(values: Any) -> Any:
+def sortable(values: Array) -> Array:
     """Numbers and times as they are, for `np.lexsort`; everything else as ranks."""
     return values if values.dtype.kind in "biufmM" else np.unique(values.astype(object), return_inverse=True)[1]
 
 
 @lru_cache(maxsize=4)  # a Python worker serves many keys; the problem is drawn and compiled once in each
-def _template(learner: bytes, seed: int, labels: tuple[Any, ...] | None, features: tuple[str, ...]) -> Template:
+def _template(learner: bytes, seed: int, labels: tuple[Label, ...] | None, features: tuple[str, ...]) -> Template:
     classes = None if labels is None else np.array(labels)
     return Template.make(persist.from_bytes(learner), seed, len(features), list(features), classes)
 
@@ -91,14 +105,14 @@ atexit.register(_template.cache_clear)  # objects of the engine must be freed be
 
 def learn_stream(
     stream: DataFrame,
-    learner: Any,
+    learner: Estimator,
     *,
     key: str,
     order: str,
     target: str,
     features: Sequence[str] | None = None,
     seed: int = 0,
-    classes: Sequence[Any] | None = None,
+    classes: Sequence[Label] | None = None,
 ) -> DataFrame:
     """A streaming DataFrame of (key, order, target, prediction, reason), with a row for every row of the stream.
 
@@ -119,7 +133,7 @@ def learn_stream(
     plan, rows = _prepared(stream, True, learner, key, order, target, features, seed, classes)
 
     def learn_key(
-        name: tuple[Any, ...], frames: Iterator[pd.DataFrame], state: GroupState
+        name: tuple[Key, ...], frames: Iterator[pd.DataFrame], state: GroupState
     ) -> Iterator[pd.DataFrame]:  # pragma: no cover  (runs in Spark's workers)
         before = bytes(state.get[0]) if state.exists else None
         parts = list(frames)
@@ -135,23 +149,23 @@ def learn_stream(
     return _with_nulls(plan, out)
 
 
-def learn_history(table: DataFrame, learner: Any, **columns: Any) -> DataFrame:
+def learn_history(table: DataFrame, learner: Estimator, **columns: Unpack[Columns]) -> DataFrame:
     """As `learn_stream`, for a table; all rows of a key are processed at once and must fit into a worker's memory."""
     plan, rows = _prepared(table, False, learner, **_complete(columns))
 
-    def learn_key(name: tuple[Any, ...], frame: pd.DataFrame) -> pd.DataFrame:  # pragma: no cover
+    def learn_key(name: tuple[Key, ...], frame: pd.DataFrame) -> pd.DataFrame:  # pragma: no cover
         return plan.learn(plain_keys(name)[0], None, frame)[1]
 
     schema = _result_schema(plan, table.schema)
     return _with_nulls(plan, rows.groupBy(columns["key"]).applyInPandas(learn_key, schema))
 
 
-def learned_states(table: DataFrame, learner: Any, **columns: Any) -> DataFrame:
+def learned_states(table: DataFrame, learner: Estimator, **columns: Unpack[Columns]) -> DataFrame:
     """The state of every key after all rows of a table: a DataFrame of (key, state)."""
     plan, rows = _prepared(table, False, learner, **_complete(columns))
     schema = T.StructType([table.schema[columns["key"]], T.StructField("state", T.BinaryType())])
 
-    def learn_key(name: tuple[Any, ...], frame: pd.DataFrame) -> pd.DataFrame:  # pragma: no cover
+    def learn_key(name: tuple[Key, ...], frame: pd.DataFrame) -> pd.DataFrame:  # pragma: no cover
         (key,) = plain_keys(name)
         state, _ = plan.learn(key, None, frame)
         states = [] if state is None else [state]
@@ -168,7 +182,12 @@ def stream_states(spark: SparkSession, checkpoint: str | os.PathLike[str]) -> Da
 
 
 def to_fleet(
-    states: DataFrame, learner: Any, *, features: Sequence[str], seed: int = 0, classes: Sequence[Any] | None = None
+    states: DataFrame,
+    learner: Estimator,
+    *,
+    features: Sequence[str],
+    seed: int = 0,
+    classes: Sequence[Label] | None = None,
 ) -> Fleet:
     """A local Fleet that continues from the states of keys; learner, features, seed and classes must be the same."""
     fleet = Fleet(learner, seed=seed, classes=None if classes is None else list(classes))
@@ -199,7 +218,7 @@ class Sink:
 # Checks on the driver, before anything runs
 
 
-def _complete(columns: dict[str, Any]) -> dict[str, Any]:
+def _complete(columns: Columns) -> Columns:
     wanted = ("key", "order", "target")
     missing, unknown = set(wanted) - set(columns), set(columns) - {*wanted, "features", "seed", "classes"}
     if missing or unknown:
@@ -212,13 +231,13 @@ def _complete(columns: dict[str, Any]) -> dict[str, Any]:
 def _prepared(
     table: DataFrame,
     streams: bool,
-    learner: Any,
+    learner: Estimator,
     key: str,
     order: str,
     target: str,
     features: Sequence[str] | None,
     seed: int,
-    classes: Sequence[Any] | None,
+    classes: Sequence[Label] | None,
 ) -> tuple[Plan, DataFrame]:
     """The plan, and the rows with the reason for each that cannot be learned."""
     if table.isStreaming != streams:
@@ -242,13 +261,13 @@ def _prepared(
     _want(sorts, "order", order, schema, "a number, a time, a date or a string")
     for name in names:
         _want(isinstance(schema[name], (T.NumericType, T.BooleanType)), "feature", name, schema, "a number")
-    labels: tuple[Any, ...] | None = None
+    labels: tuple[Label, ...] | None = None
     if known is None:
         _want(isinstance(schema[target], T.NumericType), "target", target, schema, "a number")
         problem, value = _not_finite(target, "the target"), F.col(target).cast("double")
     else:
         labels = tuple(known.tolist())
-        fits: Any = {str: T.StringType, int: INTEGERS, bool: T.BooleanType}.get(type(labels[0]), ())
+        fits = {str: T.StringType, int: INTEGERS, bool: T.BooleanType}.get(type(labels[0]), ())
         _want(isinstance(schema[target], fits), "target", target, schema, f"of the type of its labels, {list(labels)}")
         known_label = F.col(target).isin(list(labels))
         problem = F.when(F.col(target).isNull(), NO_TARGET).when(~known_label, F.concat(
@@ -275,7 +294,7 @@ def _want(fits: bool, role: str, name: str, schema: dict[str, T.DataType], wante
         raise ValueError(f"the {role} column {name!r} must be {wanted}, got {schema[name].simpleString()}; cast it")
 
 
-def _not_finite(name: str, what: str) -> Any:
+def _not_finite(name: str, what: str) -> Column:
     """The reason why a number cannot be learned, null where it can."""
     value = F.col(name).cast("double")
     missing = NO_TARGET if what == "the target" else f"{what} is null"
@@ -297,7 +316,7 @@ def _result_schema(plan: Plan, schema: T.StructType) -> T.StructType:
 def _with_nulls(plan: Plan, out: DataFrame) -> DataFrame:
     """Set values to null again that were replaced by a placeholder."""
 
-    def null_where(name: str, reason: str) -> Any:
+    def null_where(name: str, reason: str) -> Column:
         missing = F.coalesce(F.col("reason") == reason, F.lit(False))
         return F.when(~missing, F.col(name)).alias(name)
 

@@ -5,17 +5,20 @@ Every model has a slot; slots are numbered from 0 without gaps.
 
 import copy
 import math
-from collections.abc import Iterable
-from typing import Any, NamedTuple, Protocol
+from collections.abc import Callable, Iterable, Mapping
+from typing import NamedTuple, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike
 
-from omkl.arrays import LANES, Index, Matrix, Vector, padded
+from omkl.arrays import LANES, Array, Index, Matrix, Vector, padded
 from omkl.errors import DivergenceError
+from omkl.estimators.core import Core
+from omkl.estimators.sklearn.base import Estimator
 from omkl.fleet.groups import Groups, Threads
-from omkl.fleet.template import Key, Template, key_generator
-from omkl.online import Checkpoint
+from omkl.fleet.inputs import Key
+from omkl.fleet.template import Template, key_generator
+from omkl.online import Checkpoint, PCG64State, pcg64
 
 BLOCK = 256  # records of a block
 TYPES: dict[str, type] = {"float": np.float64, "int": np.int64, "bool": np.bool_}
@@ -38,23 +41,20 @@ class Storage(Protocol):
     def add(self, slot: int, key: Key) -> None:
         """Put the key's model before its first row into a slot that is free."""
 
-    def put(self, slot: int, core: Any) -> None:
+    def put(self, slot: int, core: Core) -> None:
         """Put a copy of this core into the slot."""
 
-    def core(self, slot: int) -> Any:
+    def core(self, slot: int) -> Core:
         """A copy of the core in the slot."""
 
-    def run(self, groups: Groups, X: Matrix, y: NDArray[Any], out: NDArray[Any], threads: Threads) -> Failure | None:
+    def run(self, groups: Groups, X: Matrix, y: Array, out: Array, threads: Threads) -> Failure | None:
         """Learn all rows; predictions made before learning go to `out`."""
 
-    def predict(self, groups: Groups, X: Matrix, out: NDArray[Any], threads: Threads) -> None:
+    def predict(self, groups: Groups, X: Matrix, out: Array, threads: Threads) -> None:
         """Predictions go to `out`; slot -1 stands for the model before the first row."""
 
-    def snapshot(self, slots: Index) -> list[Any]:
-        """Copies of what is in these slots, for `restore`."""
-
-    def restore(self, slots: Index, before: list[Any]) -> None:
-        """Bring these slots back to a snapshot."""
+    def snapshot(self, slots: Index) -> Callable[[], None]:
+        """Copy what is in these slots; returns a function that puts it back."""
 
     def move(self, source: int, target: int) -> None:
         """Put what is in one slot into another."""
@@ -99,70 +99,74 @@ class RecordStorage:
 
     def __init__(self, template: Template) -> None:
         online = template.core.online
+        assert online.compiled is not None
         self._template, self._engine, self._problem = template, online.compiled, online.problem
         self._algorithm = online.algorithm
         self._uniforms = self._algorithm.uniforms(self._problem)
-        self._scaled = template.core.inputs is not None
+        self._scaled = bool(template.core.scalers())
         self._size, parts = self._engine.record()
-        self._parts = {name: Part.of(*part) for name, *part in parts}
+        self._parts = {name: Part.of(kind, start, shape) for name, kind, start, shape in parts}
         self._blocks: list[Matrix] = []
         self._start = padded(BLOCK, self._size)  # its first record predicts for keys that have not come yet
         self._write(self._start[0], template.core)
 
     def nbytes(self, count: int) -> int:
-        return count * 8 * int(self._size)
+        return count * 8 * self._size
 
     def add(self, slot: int, key: Key) -> None:
         rng = key_generator(self._template.seed, key)
         state = self._algorithm.init(self._problem, rng.random(self._uniforms))
         # a free record is all zeros, and memory that is not written to costs nothing
         not_zero = {name: value for name, value in state._asdict().items() if np.count_nonzero(value)}
-        self._fill(self._record(slot), not_zero | generator_words(rng.bit_generator.state))
+        self._fill(self._record(slot), not_zero | generator_words(pcg64(rng).state))
 
-    def put(self, slot: int, core: Any) -> None:
+    def put(self, slot: int, core: Core) -> None:
         self._write(self._record(slot), core)
 
-    def core(self, slot: int) -> Any:
+    def core(self, slot: int) -> Core:
         record = self._record(slot)
         core = self._template.new_core(np.random.default_rng(0))
-        fields = {name: self._part(record, name) for name in self._algorithm.State._fields}
-        state = self._algorithm.State(**{name: a.copy() if a.ndim else a.item() for name, a in fields.items()})
+        parts = [self._part(record, name) for name in self._algorithm.State._fields]
+        state = self._algorithm.State._make(part.copy() if part.ndim else part.item() for part in parts)
         high, low, inc_high, inc_low = (int(self._part(record, name)) % 2**64 for name in GENERATOR_WORDS)
-        generator = {
+        generator: PCG64State = {
             "bit_generator": "PCG64",
             "state": {"state": high << 64 | low, "inc": inc_high << 64 | inc_low},
             "has_uint32": 0,
             "uinteger": 0,
         }
         core.online.restore(Checkpoint(state, generator, int(self._part(record, "evaluations"))))
-        if self._scaled:
-            core.inputs.restore(self._part(record, "inputs").reshape(3, -1).copy())
-            core.target.restore(self._part(record, "target").reshape(3, 1).copy())
+        for name, scaler in core.scalers().items():
+            scaler.restore(self._part(record, name).reshape(scaler.stats.shape).astype(np.float64))
         return core
 
-    def run(self, groups: Groups, X: Matrix, y: Vector, out: Vector, threads: Threads) -> Failure | None:
+    def run(self, groups: Groups, X: Matrix, y: Array, out: Array, threads: Threads) -> Failure | None:
+        targets, predictions = y.view(np.float64), out.view(np.float64)
+
         def run_part(part: Groups) -> int:
             """The row that could not be learned, or a negative number."""
-            row: int = self._engine.run_keys(self._blocks, *part, X, y, self._scaled, out)
-            return row
+            return self._engine.run_keys(self._blocks, *part, X, targets, self._scaled, predictions)
 
         return next((Failure(row, None) for row in threads.map(run_part, groups) if row >= 0), None)
 
-    def predict(self, groups: Groups, X: Matrix, out: Vector, threads: Threads) -> None:
+    def predict(self, groups: Groups, X: Matrix, out: Array, threads: Threads) -> None:
+        predictions = out.view(np.float64)
         slots = np.where(groups.slots >= 0, groups.slots, len(self._blocks) * BLOCK)
         blocks = [*self._blocks, self._start]
 
         def predict_part(part: Groups) -> None:
-            self._engine.predict_keys(blocks, *part, X, self._scaled, out)
+            self._engine.predict_keys(blocks, *part, X, self._scaled, predictions)
 
         threads.map(predict_part, groups._replace(slots=slots))
 
-    def snapshot(self, slots: Index) -> list[Vector]:
-        return [self._record(slot).copy() for slot in slots]
+    def snapshot(self, slots: Index) -> Callable[[], None]:
+        before = [self._record(slot).copy() for slot in slots]
 
-    def restore(self, slots: Index, before: list[Vector]) -> None:
-        for slot, record in zip(slots, before, strict=True):
-            self._record(slot)[:] = record
+        def go_back() -> None:
+            for slot, record in zip(slots, before, strict=True):
+                self._record(slot)[:] = record
+
+        return go_back
 
     def move(self, source: int, target: int) -> None:
         self._record(target)[:] = self._record(source)
@@ -178,24 +182,23 @@ class RecordStorage:
         record: Vector = self._blocks[block][row]
         return record
 
-    def _part(self, record: Vector, name: str) -> NDArray[Any]:
+    def _part(self, record: Vector, name: str) -> Array:
         """A view of one part of a record."""
         part = self._parts[name]
-        view: NDArray[Any] = record[part.start : part.end].view(part.dtype)
+        view: Array = record[part.start : part.end].view(part.dtype)
         return view.reshape(part.padded)[..., : part.length] if part.padded else view[0:1].reshape(())
 
-    def _fill(self, record: Vector, values: dict[str, Any]) -> None:
+    def _fill(self, record: Vector, values: Mapping[str, ArrayLike]) -> None:
         for name, value in values.items():
             self._part(record, name)[...] = value
 
-    def _write(self, record: Vector, core: Any) -> None:
+    def _write(self, record: Vector, core: Core) -> None:
         state, generator, evaluations = core.online.checkpoint()
         self._fill(record, state._asdict() | generator_words(generator) | {"evaluations": evaluations})
-        if self._scaled:
-            self._fill(record, {"inputs": core.inputs.stats.ravel(), "target": core.target.stats.ravel()})
+        self._fill(record, {name: scaler.stats.ravel() for name, scaler in core.scalers().items()})
 
 
-def generator_words(generator: Any) -> dict[str, np.int64]:
+def generator_words(generator: PCG64State) -> dict[str, np.int64]:
     """The state of NumPy's PCG64 as the parts of a record."""
     state, inc = generator["state"]["state"], generator["state"]["inc"]
     halves = (state >> 64, state % 2**64, inc >> 64, inc % 2**64)
@@ -207,7 +210,7 @@ class EstimatorStorage:
 
     def __init__(self, template: Template) -> None:
         self._template = template
-        self._models: list[Any] = []
+        self._models: list[Estimator] = []
 
     def nbytes(self, count: int) -> int:
         learned = (self._template.learned(model.core_) for model in self._models[:count])
@@ -216,15 +219,15 @@ class EstimatorStorage:
     def add(self, slot: int, key: Key) -> None:
         self._set(slot, self._template.fresh(key))
 
-    def put(self, slot: int, core: Any) -> None:
+    def put(self, slot: int, core: Core) -> None:
         self._set(slot, self._template.model_with(core))
 
-    def core(self, slot: int) -> Any:
+    def core(self, slot: int) -> Core:
         core = self._models[slot].core_
         shared = core.online.problem
         return copy.deepcopy(core, {id(shared): shared})
 
-    def run(self, groups: Groups, X: Matrix, y: NDArray[Any], out: NDArray[Any], threads: Threads) -> Failure | None:
+    def run(self, groups: Groups, X: Matrix, y: Array, out: Array, threads: Threads) -> Failure | None:
         def run_part(part: Groups) -> Failure | None:
             for rows, model in self._models_of(part):
                 try:
@@ -235,19 +238,21 @@ class EstimatorStorage:
 
         return next((failure for failure in threads.map(run_part, groups) if failure), None)
 
-    def predict(self, groups: Groups, X: Matrix, out: NDArray[Any], threads: Threads) -> None:
+    def predict(self, groups: Groups, X: Matrix, out: Array, threads: Threads) -> None:
         def predict_part(part: Groups) -> None:
             for rows, model in self._models_of(part):
                 out[rows] = self._template.predict(model, X[rows])
 
         threads.map(predict_part, groups)
 
-    def snapshot(self, slots: Index) -> list[Any]:
-        return [self.core(slot) for slot in slots]
+    def snapshot(self, slots: Index) -> Callable[[], None]:
+        before = [self.core(slot) for slot in slots]
 
-    def restore(self, slots: Index, before: list[Any]) -> None:
-        for slot, core in zip(slots, before, strict=True):
-            self.put(slot, core)
+        def go_back() -> None:
+            for slot, core in zip(slots, before, strict=True):
+                self.put(slot, core)
+
+        return go_back
 
     def move(self, source: int, target: int) -> None:
         self._models[target] = self._models[source]
@@ -255,12 +260,12 @@ class EstimatorStorage:
     def free(self, slots: range) -> None:
         del self._models[slots.start :]
 
-    def _models_of(self, part: Groups) -> Iterable[tuple[Index, Any]]:
+    def _models_of(self, part: Groups) -> Iterable[tuple[Index, Estimator]]:
         for g, slot in enumerate(part.slots):
             rows = part.order[part.starts[g] : part.starts[g + 1]]
             yield rows, self._models[slot] if slot >= 0 else self._template.model
 
-    def _set(self, slot: int, model: Any) -> None:
+    def _set(self, slot: int, model: Estimator) -> None:
         if slot == len(self._models):
             self._models.append(model)
         else:

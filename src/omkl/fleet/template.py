@@ -9,20 +9,21 @@ import copy
 import hashlib
 import json
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import clone, is_classifier
 
 from omkl import algorithms, persist
-from omkl.arrays import Matrix
+from omkl.arrays import Array, Matrix
 from omkl.errors import ModelFileError
 from omkl.estimators import files, sklearn
+from omkl.estimators.core import Core
 from omkl.estimators.sklearn import unchecked
+from omkl.estimators.sklearn.base import Estimator
 from omkl.features import generator
-
-Key = str | int
+from omkl.fleet.inputs import Key
 
 
 def key_generator(seed: int, key: Key) -> np.random.Generator:
@@ -34,30 +35,32 @@ def key_generator(seed: int, key: Key) -> np.random.Generator:
     return generator(seed, f"key {type(key).__name__} {key}")
 
 
-def checked_learner(learner: Any) -> Any:
+def checked_learner(learner: Estimator) -> Estimator:
     """An unfitted copy of the estimator that every key gets one of."""
     if not isinstance(learner, tuple(sklearn.ESTIMATORS.values())):
         names = ", ".join(sklearn.ESTIMATORS)
         raise TypeError(f"learner must be an estimator of omkl's scikit-learn API ({names}), got {learner!r}")
-    return clone(learner)
+    copied: Estimator = clone(learner)
+    return copied
 
 
-def checked_classes(learner: Any, classes: Any) -> NDArray[Any] | None:
+def checked_classes(learner: Estimator, classes: ArrayLike | None) -> Array | None:
     """All labels of a classifier, sorted; None for a regressor."""
     if not is_classifier(learner):
         if classes is not None:
             raise ValueError(f"classes are for classifiers, got {classes!r} for {type(learner).__name__}")
         return None
-    if classes is None or len(classes) == 0:
+    labels = np.asarray(() if classes is None else classes)
+    if labels.size == 0:
         raise ValueError("classes must be given for a classifier: all the labels that may come")
-    return np.unique(np.asarray(classes))
+    return np.unique(labels)
 
 
 class Learned(NamedTuple):
     """What one key has learned, and the fingerprint of the template that it belongs to."""
 
     fingerprint: str
-    body: Any
+    body: persist.Json
     arrays: persist.Arrays
 
 
@@ -70,7 +73,7 @@ class Template:
         An estimator that knows its features and has learned nothing.
     """
 
-    def __init__(self, model: Any) -> None:
+    def __init__(self, model: Estimator) -> None:
         self.model = model
         self.core = model.core_
         self.seed: int = self.core.seed
@@ -79,13 +82,13 @@ class Template:
 
     @classmethod
     def make(
-        cls, learner: Any, seed: int, d: int, names: Sequence[str] | None, classes: NDArray[Any] | None
+        cls, learner: Estimator, seed: int, d: int, names: Sequence[str] | None, classes: Array | None
     ) -> "Template":
         return cls(unchecked.initialised(learner, seed, d, names, classes))
 
     @property
     def n_features(self) -> int:
-        return int(self.model.n_features_in_)
+        return self.model.n_features_in_
 
     @property
     def feature_names(self) -> list[str] | None:
@@ -102,46 +105,46 @@ class Template:
             self._fingerprint = hashlib.blake2b(text, digest_size=16).hexdigest()
         return self._fingerprint
 
-    def fresh(self, key: Key) -> Any:
+    def fresh(self, key: Key) -> Estimator:
         """The key's model before its first row."""
         return self.model_with(self.new_core(key_generator(self.seed, key)))
 
-    def new_core(self, rng: np.random.Generator) -> Any:
+    def new_core(self, rng: np.random.Generator) -> Core:
         """A core that has learned nothing, shares the problem and draws its random numbers from `rng`."""
         return self.core.fresh_copy(rng)
 
-    def model_with(self, core: Any) -> Any:
+    def model_with(self, core: Core) -> Estimator:
         """An estimator with this core."""
         model = copy.copy(self.model)
         model.core_ = core
         return model
 
-    def learn(self, model: Any, X: Matrix, y: NDArray[Any]) -> NDArray[Any]:
+    def learn(self, model: Estimator, X: Matrix, y: Array) -> Array:
         """Learn rows that have been validated; returns the prediction of each made before it was learned."""
         return unchecked.predict_then_learn(model, X, y)
 
-    def predict(self, model: Any, X: Matrix) -> NDArray[Any]:
+    def predict(self, model: Estimator, X: Matrix) -> Array:
         """Predictions for rows that have been validated."""
         return unchecked.predict(model, X)
 
     # What a key has learned, without what all keys share
 
-    def pack(self, model: Any) -> bytes:
+    def pack(self, model: Estimator) -> bytes:
         """A model made from this template as bytes, always the same bytes for the same model."""
         return persist.to_bytes(self.learned(model.core_))
 
-    def unpack(self, data: bytes) -> Any:
+    def unpack(self, data: bytes) -> Estimator:
         """The model that was given to `pack`."""
         learned = persist.from_bytes(data)
         if not isinstance(learned, Learned):
             raise ModelFileError("these bytes are a whole model, not a key of a fleet; use from_bytes")
         return self.model_with(self.core_of(learned))
 
-    def learned(self, core: Any) -> Learned:
+    def learned(self, core: Core) -> Learned:
         arrays: persist.Arrays = {}
         return Learned(self.fingerprint, files.encode_learned(core, arrays), arrays)
 
-    def core_of(self, learned: Learned) -> Any:
+    def core_of(self, learned: Learned) -> Core:
         persist.demand(
             learned.fingerprint == self.fingerprint,
             "this key was learned with another learner, other parameters, features or labels, or another seed; "

@@ -3,8 +3,9 @@
 `omkl.save` and `omkl.load` are built on it; modules with something to save call `register`.
 """
 
+from omkl.arrays import Arrays
 from omkl.persist.atomic import write_atomically
-from omkl.persist.container import Arrays, Json, demand
+from omkl.persist.container import Json, demand
 from omkl.persist.online import decode_problem, decode_progress, encode_progress
 from omkl.persist.registry import (
     Codec,
@@ -21,6 +22,7 @@ from omkl.persist.values import (
     decode_tuple,
     encode_kernels,
     encode_tuple,
+    float_array,
     plain,
     register_kernel,
     require_finite,
@@ -40,6 +42,7 @@ __all__ = [
     "encode_part",
     "encode_progress",
     "encode_tuple",
+    "float_array",
     "from_bytes",
     "load",
     "plain",

@@ -22,8 +22,8 @@ import struct
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from omkl.arrays import Arrays
 from omkl.errors import ModelFileError
 
 MAGIC = b"OMKL\r\n\x1a\n"
@@ -32,7 +32,6 @@ DIGEST = 32
 FRONT = struct.Struct("<8sIQ")
 TYPES = {"float": np.dtype("<f8"), "int": np.dtype("<i8"), "bool": np.dtype("|b1")}
 Json = Any  # what json.loads returns, not yet checked
-Arrays = dict[str, NDArray[Any]]
 
 
 class Content(NamedTuple):
@@ -51,11 +50,11 @@ def demand(holds: bool, complaint: str) -> None:
 
 def pack(content: Content) -> list[bytes | memoryview]:
     """A file in its pieces: a fleet's arrays are too large to be copied together."""
-    listing: list[list[Any]] = []
+    listing: list[tuple[str, str, list[int]]] = []
     chunks: list[memoryview] = []
     for name, array in content.arrays.items():
         word = next(word for word, dtype in TYPES.items() if dtype.kind == array.dtype.kind)
-        listing.append([name, word, list(array.shape)])
+        listing.append((name, word, list(array.shape)))
         chunks.append(np.ascontiguousarray(array, dtype=TYPES[word]).ravel().view(np.uint8).data)
     header = {"kind": content.kind, "body": content.body, "arrays": listing}
     text = json.dumps(header, separators=(",", ":"), allow_nan=False).encode()

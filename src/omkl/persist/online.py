@@ -1,19 +1,18 @@
 """How an Online, its problem and its progress are written to model files and read back."""
 
-from typing import Any
-
 from omkl import algorithms
-from omkl.algorithms.base import Algorithm
+from omkl.algorithms.base import Algorithm, P, S
 from omkl.algorithms.invariants import is_count
+from omkl.arrays import Arrays
 from omkl.online import Checkpoint, Online
-from omkl.persist.container import Arrays, Json, demand
+from omkl.persist.container import Json, demand
 from omkl.persist.registry import Codec, register
 from omkl.persist.values import decode_tuple, encode_tuple
 
 BACKENDS = {"rounds": "numpy"}  # as files of version 1 name it
 
 
-def decode_problem(algorithm: Algorithm[Any, Any], body: Json, arrays: Arrays) -> Any:
+def decode_problem(algorithm: Algorithm[P, S], body: Json, arrays: Arrays) -> P:
     given = {algorithm.renamed.get(name, name): value for name, value in body.items()}
     problem = decode_tuple(algorithm.Problem, given, arrays, pad=True)
     algorithm.check_problem(problem)
@@ -27,9 +26,7 @@ def encode_progress(online: Online, arrays: Arrays, prefix: str = "") -> dict[st
     return rest | encode_tuple(checkpoint.state, arrays, prefix)
 
 
-def decode_progress(
-    algorithm: Algorithm[Any, Any], problem: Any, body: Json, arrays: Arrays, prefix: str = ""
-) -> Checkpoint:
+def decode_progress(algorithm: Algorithm[P, S], problem: P, body: Json, arrays: Arrays, prefix: str = "") -> Checkpoint:
     own = {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
     own, body = algorithm.upgrade(own, body)
     state = decode_tuple(algorithm.State, body, own)

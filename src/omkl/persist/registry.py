@@ -8,30 +8,33 @@ import os
 from collections.abc import Callable
 from importlib.metadata import entry_points
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Generic, NamedTuple, TypeVar
 
+from omkl.arrays import Arrays
 from omkl.errors import ModelFileError
 from omkl.persist.atomic import write_atomically
-from omkl.persist.container import Arrays, Content, Json, pack, unpack
+from omkl.persist.container import Content, Json, pack, unpack
+
+M = TypeVar("M")
 
 
-class Codec(NamedTuple):
+class Codec(NamedTuple, Generic[M]):
     """How models of some classes become (JSON body, arrays) and come back."""
 
-    classes: tuple[type, ...]
-    encode: Callable[[Any, bool], tuple[Json, Arrays]]  # (model, compact) -> (body, arrays)
-    decode: Callable[[Json, Arrays], Any]
+    classes: tuple[type[M], ...]
+    encode: Callable[[M, bool], tuple[Json, Arrays]]  # (model, compact) -> (body, arrays)
+    decode: Callable[[Json, Arrays], M]
 
 
-_CODECS: dict[str, Codec] = {}
+_CODECS: dict[str, Codec[Any]] = {}
 
 
-def register(kind: str, codec: Codec) -> None:
+def register(kind: str, codec: Codec[M]) -> None:
     """Make a kind of model known; files name their kind in the header."""
     _CODECS[kind] = codec
 
 
-def _codec_for(model: object) -> tuple[str, Codec]:
+def _codec_for(model: object) -> tuple[str, Codec[Any]]:
     for kind, codec in _CODECS.items():
         if isinstance(model, codec.classes):
             return kind, codec
@@ -43,7 +46,7 @@ def encode(model: object, compact: bool = False) -> Content:
     return Content(kind, *codec.encode(model, compact))
 
 
-def decode(content: Content) -> Any:
+def decode(content: Content) -> object:
     if content.kind not in _CODECS:
         for entry_point in entry_points(group="omkl.codecs", name=content.kind):
             entry_point.load()
@@ -79,7 +82,7 @@ def from_bytes(data: bytes) -> Any:
     return _read(data, "these bytes")
 
 
-def _read(data: bytes, where: str) -> Any:
+def _read(data: bytes, where: str) -> object:
     try:
         return decode(unpack(data))
     except ImportError:

@@ -2,23 +2,22 @@
 
 from collections.abc import Iterable
 from dataclasses import fields
-from typing import Annotated, Any, TypeVar, get_args, get_origin, get_type_hints
+from typing import Annotated, NamedTuple, TypeGuard, TypeVar, get_args, get_origin, get_type_hints
 
 import numpy as np
-from numpy.typing import NDArray
 
-from omkl.arrays import padded_copy
+from omkl.arrays import Array, Arrays, Vector, padded_copy
 from omkl.kernels import Cauchy, Gaussian, Kernel, Laplacian, Matern
-from omkl.persist.container import Arrays, Json, demand
+from omkl.persist.container import Json, demand
 
 T = TypeVar("T")
 _KERNELS: dict[str, type[Kernel]] = {c.__name__: c for c in (Gaussian, Laplacian, Matern, Cauchy)}
 
 
-def plain(value: Any) -> Json:
+def plain(value: object) -> bool | int | float | str | None:
     """A label, key or name as JSON that remembers its type."""
     value = value.item() if isinstance(value, np.generic) else value
-    if value is None or type(value) in (bool, int, float, str):
+    if value is None or (isinstance(value, (bool, int, float, str)) and type(value) in (bool, int, float, str)):
         return value
     raise ValueError(f"labels, keys and names must be numbers, strings or booleans to be saved, got {value!r}")
 
@@ -48,14 +47,14 @@ def decode_kernels(listing: Json) -> list[Kernel]:
 # NamedTuples: arrays by dotted names, everything else in the body
 
 
-def encode_tuple(value: Any, arrays: Arrays, prefix: str = "") -> dict[str, Json]:
+def encode_tuple(value: NamedTuple, arrays: Arrays, prefix: str = "") -> dict[str, Json]:
     """The body of a Problem or State; its arrays are added to `arrays` under `prefix`."""
     body: dict[str, Json] = {}
     _encode_fields(value, arrays, prefix, "", body)
     return body
 
 
-def _encode_fields(value: Any, arrays: Arrays, prefix: str, path: str, body: dict[str, Json]) -> None:
+def _encode_fields(value: tuple[object, ...], arrays: Arrays, prefix: str, path: str, body: dict[str, Json]) -> None:
     for name, part in zip(_names(value), value, strict=True):
         where = f"{path}{name}"
         if isinstance(part, np.ndarray):
@@ -73,13 +72,13 @@ def decode_tuple(kind: type[T], body: Json, arrays: Arrays, prefix: str = "", pa
 
     Arrays have the types that the annotations say, and are finite unless annotated as `Gappy`.
     """
-    parts: dict[str, Any] = {}
+    parts: dict[str, object] = {}
     for name, hint in get_type_hints(kind, include_extras=True).items():
         parts[name] = _decode_field(hint, f"{path}{name}", body, arrays, prefix, pad)
     return kind(**parts)
 
 
-def _decode_field(hint: Any, where: str, body: Json, arrays: Arrays, prefix: str, pad: bool) -> Any:
+def _decode_field(hint: object, where: str, body: Json, arrays: Arrays, prefix: str, pad: bool) -> object:
     if (array_type := _array_type(hint)) is not None:
         return _checked(arrays, prefix + where, array_type, gappy=get_origin(hint) is Annotated, pad=pad)
     arguments = get_args(hint)
@@ -95,41 +94,48 @@ def _decode_field(hint: Any, where: str, body: Json, arrays: Arrays, prefix: str
     return hint(*body[where]) if _is_named_tuple(hint) else body[where]
 
 
-def _checked(arrays: Arrays, name: str, dtype: np.dtype[Any], gappy: bool, pad: bool) -> NDArray[Any]:
+def _checked(arrays: Arrays, name: str, dtype: np.dtype[np.generic], gappy: bool, pad: bool) -> Array:
     demand(name in arrays, f"array {name} is missing")
     array = arrays[name]
     demand(array.dtype == dtype, f"array {name} must hold {dtype}, got {array.dtype}")
     if array.dtype.kind == "f":
         require_finite(array, name, gappy)
-    return padded_copy(array) if pad and array.dtype.kind == "f" and array.ndim > 1 else array
+    return padded_copy(float_array(arrays, name)) if pad and array.dtype.kind == "f" and array.ndim > 1 else array
 
 
-def require_finite(array: NDArray[Any], name: str, gappy: bool = False) -> None:
+def float_array(arrays: Arrays, name: str) -> Vector:
+    """The array of this name, which must hold doubles."""
+    demand(name in arrays and arrays[name].dtype == np.float64, f"array {name} is missing, or does not hold numbers")
+    return np.asarray(arrays[name], dtype=np.float64)
+
+
+def require_finite(array: Array, name: str, gappy: bool = False) -> None:
     """Refuse an array with an infinite value, or with NaN unless `gappy`."""
     real = np.isfinite(array) | (np.isnan(array) & gappy)
     demand(bool(real.all()), f"array {name} is not finite")
 
 
-def _names(value: Any) -> Iterable[Any]:
-    return value._fields if _is_named_tuple(type(value)) else range(len(value))
+def _names(value: tuple[object, ...]) -> Iterable[str]:
+    kind = type(value)
+    return kind._fields if _is_named_tuple(kind) else [str(k) for k in range(len(value))]
 
 
-def _is_named_tuple(kind: Any) -> bool:
+def _is_named_tuple(kind: object) -> TypeGuard[type[NamedTuple]]:
     return isinstance(kind, type) and issubclass(kind, tuple) and hasattr(kind, "_fields")
 
 
-def _has_array(value: tuple[Any, ...]) -> bool:
+def _has_array(value: tuple[object, ...]) -> bool:
     return any(isinstance(part, np.ndarray) or (isinstance(part, tuple) and _has_array(part)) for part in value)
 
 
-def _array_type(hint: Any) -> np.dtype[Any] | None:
+def _array_type(hint: object) -> np.dtype[np.generic] | None:
     """The element type of an annotation such as NDArray[np.float64], None for another one."""
     if get_origin(hint) is Annotated:
         hint = get_args(hint)[0]
     return np.dtype(get_args(get_args(hint)[1])[0]) if get_origin(hint) is np.ndarray else None
 
 
-def _holds_arrays(hint: Any) -> bool:
+def _holds_arrays(hint: object) -> TypeGuard[type[NamedTuple]]:
     if not _is_named_tuple(hint):
         return False
     hints = get_type_hints(hint, include_extras=True).values()

@@ -3,7 +3,7 @@
 from typing import Any
 
 from omkl import persist
-from omkl.persist import Arrays, Codec, demand
+from omkl.persist import Arrays, Codec, demand, float_array
 from omkl.stream.columns import Encoder
 from omkl.stream.learner import new_learner
 from omkl.stream.model import StreamModel
@@ -54,7 +54,7 @@ def decode(body: Any, arrays: Arrays) -> StreamModel:
         names = model.learner.names
     demand(set(names) <= set(preparer.encoder.features), "the columns and the learner's features differ")
     for k, (key, y_pred, interval, probabilities) in enumerate(body["waiting"]):
-        x = arrays[f"waiting.{k}.rows"]
+        x = float_array(arrays, f"waiting.{k}.rows")
         demand(x.ndim == 1 and len(x) <= len(names), "a waiting row does not fit the features")
         ends = None if interval is None else (interval[0], interval[1])
         preparer.waiting.rows[str(key)] = WaitingRow(x, y_pred, ends, probabilities)

@@ -6,7 +6,7 @@ import numpy as np
 
 from omkl.algorithms.base import Task
 from omkl.arrays import Index, Mask, Matrix, Vector
-from omkl.persist import Arrays, demand
+from omkl.persist import Arrays, demand, float_array
 from omkl.stream.baselines import most_frequent, running_means
 from omkl.stream.model import StreamModel
 from omkl.stream.predictions import LateTargets, Predictions
@@ -203,8 +203,8 @@ class History:
         demand(len(self.ends) == len(self.bins), "the history does not fit")
         self.width, self.scored = int(body["width"]), int(body["scored"])
         self.step, self.due = int(body["step"]), int(body["due"])
-        self.sample.stride, self.sample.rows = int(body["stride"]), arrays["history.sampled.rows"]
-        self.last = arrays["history.last.rows"]
+        self.sample.stride, self.sample.rows = int(body["stride"]), float_array(arrays, "history.sampled.rows")
+        self.last = float_array(arrays, "history.last.rows")
         self.changes, self._incumbent_start = list(body["changes"]), body["born"]
         self.counts = {str(label): int(count) for label, count in body["counts"]}
         self.places = {str(label): k for k, label in enumerate(body["places"])}

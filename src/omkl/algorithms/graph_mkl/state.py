@@ -167,7 +167,8 @@ def check_state(problem: Problem, state: State) -> None:
     found = leaves(state)
     wanted = {f"sets.{g}.{name}": shape for g in (0, 1) for name, shape in set_shapes(problem).items()}
     for name, shape in (wanted | {"half_widths": (len(LEVELS),)}).items():
-        demand(found[name].shape == shape, f"{name} does not fit the problem")
+        leaf = found[name]
+        demand(isinstance(leaf, np.ndarray) and leaf.shape == shape, f"{name} does not fit the problem")
     demand(is_count(state.t) and is_count(state.trend.rounds), "the number of rounds must be a count")
     numbers = (state.trend.fast, state.trend.slow, *state.trial)
     demand(all(is_real(number) for number in numbers), "means of errors and weights must be numbers")

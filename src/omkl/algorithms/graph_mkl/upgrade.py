@@ -1,6 +1,6 @@
 """GraphMKL in model files of format version 1, whose arrays had both sets of experts along their first axis."""
 
-from typing import Any
+from omkl.arrays import Arrays
 
 RENAMED = {"sure": "min_leverage", "correct": "stack"}  # settings and fields of the Problem
 
@@ -27,11 +27,11 @@ ARRAYS = {
 NUMBERS = {"explorer": "selection.explorer", "unit": "scaling.unit", "age": "age"}
 
 
-def upgrade(arrays: dict[str, Any], body: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+def upgrade(arrays: Arrays, body: dict[str, object]) -> tuple[Arrays, dict[str, object]]:
     """Arrays and numbers of a state in a file, of this version or version 1 -> by today's dotted names."""
     if "reach" not in arrays:
         return arrays, body
-    new: dict[str, Any] = {"half_widths": arrays["reach"]}
+    new: Arrays = {"half_widths": arrays["reach"]}
     fast, slow, rounds = arrays["trend"].tolist()
     numbers = body | {"trend": [fast, slow, int(rounds)], "trial": arrays["trust"].tolist()}
     for g in (0, 1):

@@ -6,20 +6,26 @@ comes late is learned by key: `predict_one(x, key=k)`, and `learn_key(k, y)` onc
 
 import math
 import warnings
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeVar, overload
 
 import narwhals as nw
 import numpy as np
+from narwhals.typing import IntoDataFrame, IntoSeries
+from numpy.typing import ArrayLike
 from river import base, proba
 
-from omkl.algorithms.base import Task
+from omkl.algorithms.base import AlgorithmSettings, Task
 from omkl.arrays import Matrix, Vector
-from omkl.estimators.core import Row, Scale, check_row, in_order, make_seed
-from omkl.estimators.cores import new_core, settings_of
+from omkl.estimators.core import Core, LabelCore, NumberCore, Row, Scale, check_row, in_order, make_seed
+from omkl.estimators.cores import new_label_core, new_number_core, settings_of
 from omkl.estimators.documentation import with_parameters
 from omkl.validation import require, require_whole
+
+C = TypeVar("C", bound=Core)
+Y = TypeVar("Y")  # a number, or a label
+Frame = nw.DataFrame[IntoDataFrame]
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -34,7 +40,7 @@ class Scaling:
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class Estimator:
+class Estimator(Generic[C, Y]):
     """Randomness, delayed labels and frames.
 
     max_waiting : int, default=1000
@@ -58,7 +64,7 @@ class Estimator:
     def __post_init__(self) -> None:
         require_whole("max_waiting", self.max_waiting)
         settings_of(self, self.task)  # refuses bad parameters
-        self._core: Any = None
+        self._core: C | None = None  # until the first row
         self._waiting: dict[Hashable, Row] = {}
 
     if TYPE_CHECKING:
@@ -66,12 +72,18 @@ class Estimator:
         @property
         def algorithm_name(self) -> str: ...
 
-    def _start(self, names: Any) -> None:
+        def _get_params(self) -> dict[str, object]: ...  # of river's base classes
+
+    def _new_core(self, settings: AlgorithmSettings, seed: int, names: Sequence[Hashable], scale: Scale) -> C:
+        raise NotImplementedError
+
+    def _start(self, names: Iterable[Hashable]) -> C:
         # without any feature there is still a constant to learn
         features = in_order(set(names)) or [""]
-        scale: Scale = getattr(self, "scale", "none")
-        settings, seed = settings_of(self, self.task), make_seed(self.seed)
-        self._core = new_core(self.algorithm_name, self.task, settings, seed, features, scale)
+        scale = self.scale if isinstance(self, Scaling) else "none"
+        core = self._new_core(settings_of(self, self.task), make_seed(self.seed), features, scale)
+        self._core = core
+        return core
 
     # Delayed labels
 
@@ -86,7 +98,7 @@ class Estimator:
             )
         self._waiting[key] = dict(x)
 
-    def learn_key(self, key: Hashable, y: Any) -> None:
+    def learn_key(self, key: Hashable, y: Y) -> None:
         """Learn the row that was given to `predict_one` with this key, now that its label is known."""
         if key not in self._waiting:
             raise KeyError(
@@ -96,36 +108,35 @@ class Estimator:
         self.learn_one(self._waiting[key], y)
         del self._waiting[key]
 
-    def learn_one(self, x: Row, y: Any, w: float = 1.0) -> None:
+    def learn_one(self, x: Row, y: Y, w: float = 1.0) -> None:
         raise NotImplementedError
 
     # Frames
 
-    def _matrix(self, frame: nw.DataFrame[Any]) -> Matrix:
-        """The frame's columns in the order of the core's names; NaN, or 0 without scaling, where one is missing."""
-        names = self._core.names
-        X = np.full((len(frame), len(names)), self._core.missing)
-        for k, name in enumerate(names):
-            if name in frame.columns:
-                X[:, k] = checked_column(frame, name)
-        return X
-
-    def _matrix_to_learn(self, frame: nw.DataFrame[Any]) -> Matrix:
-        """The frame as a matrix; its columns become known, unless one of them is refused."""
+    def _core_for(self, frame: Frame) -> C:
+        """The core that learns this frame; its columns become known, unless one of them is refused."""
         for name in frame.columns:
             checked_column(frame, name)
         if self._core is None:
-            self._start(frame.columns)
-        else:
-            self._core.add_features(frame.columns)
-        return self._matrix(frame)
+            return self._start(frame.columns)
+        self._core.add_features(frame.columns)
+        return self._core
 
 
-def as_frame(X: Any) -> nw.DataFrame[Any]:
+def matrix(frame: Frame, core: Core) -> Matrix:
+    """The frame's columns in the order of the core's names; NaN, or 0 without scaling, where one is missing."""
+    X = np.full((len(frame), len(core.names)), core.missing)
+    for k, name in enumerate(core.names):
+        if isinstance(name, str) and name in frame.columns:
+            X[:, k] = checked_column(frame, name)
+    return X
+
+
+def as_frame(X: IntoDataFrame) -> Frame:
     return nw.from_native(X, eager_only=True)
 
 
-def checked_column(frame: nw.DataFrame[Any], name: str) -> Vector:
+def checked_column(frame: Frame, name: str) -> Vector:
     try:
         column: Vector = frame[name].to_numpy().astype(np.float64)
     except (TypeError, ValueError):
@@ -139,11 +150,12 @@ def checked_column(frame: nw.DataFrame[Any], name: str) -> Vector:
     return column
 
 
-def as_series(name: str, values: Any, like: nw.DataFrame[Any]) -> Any:
+def as_series(name: str, values: Vector | Sequence[Hashable], like: Frame) -> IntoSeries:
     """A series of the kind that `like` is made of, with its index where it has one."""
     series = nw.new_series(name, values, backend=nw.get_native_namespace(like))
     index = nw.maybe_get_index(like)
-    return (series if index is None else nw.maybe_set_index(series, index=index)).to_native()
+    made: IntoSeries = (series if index is None else nw.maybe_set_index(series, index=index)).to_native()
+    return made
 
 
 def checked_weight(w: float) -> float:
@@ -152,10 +164,13 @@ def checked_weight(w: float) -> float:
     return w
 
 
-class Regressor(Estimator, base.MiniBatchRegressor):
+class Regressor(Estimator[NumberCore, float], base.MiniBatchRegressor):
     """A number as target."""
 
     task = "regression"
+
+    def _new_core(self, settings: AlgorithmSettings, seed: int, names: Sequence[Hashable], scale: Scale) -> NumberCore:
+        return new_number_core(self.algorithm_name, settings, seed, names, scale)
 
     def predict_one(self, x: Row, key: Hashable = None) -> float:
         """The prediction for x; with a key the row is stored until `learn_key`."""
@@ -166,37 +181,37 @@ class Regressor(Estimator, base.MiniBatchRegressor):
     def learn_one(self, x: Row, y: float, w: float = 1.0) -> None:
         """Learn one row; it counts w times."""
         y, w = checked_target(y), checked_weight(w)
-        if self._core is None:
+        core = self._core
+        if core is None:
             check_row(x)
-            self._start(x)
-        self._core.learn_row(x, y, w)
+            core = self._start(x)
+        core.learn_row(x, y, w)
 
-    def predict_many(self, X: Any) -> Any:
+    def predict_many(self, X: IntoDataFrame) -> IntoSeries:
         """Predictions for the rows of a frame, as a series of its kind."""
         frame = as_frame(X)
-        f = np.zeros(len(frame)) if self._core is None else self._core.predict(self._matrix(frame))
+        f = np.zeros(len(frame)) if self._core is None else self._core.predict(matrix(frame, self._core))
         return as_series("prediction", f, frame)
 
-    def learn_many(self, X: Any, y: Any) -> None:
+    def learn_many(self, X: IntoDataFrame, y: ArrayLike) -> None:
         """Learn the rows of a frame in their order: the same as `learn_one` on each of them."""
         self._learn_frame(as_frame(X), y)
 
-    def predict_then_learn(self, X: Any, y: Any) -> Vector:
+    def predict_then_learn(self, X: IntoDataFrame, y: ArrayLike) -> Vector:
         """The prediction of each row of a frame, made before that row is learned."""
         return self._learn_frame(as_frame(X), y)
 
-    def _learn_frame(self, frame: nw.DataFrame[Any], y: Any) -> Vector:
+    def _learn_frame(self, frame: Frame, y: ArrayLike) -> Vector:
         targets = np.ascontiguousarray(np.asarray(y), dtype=np.float64)
         require(targets.shape == (len(frame),), "y", f"one number for each of the {len(frame)} rows", targets.shape)
         if not np.isfinite(targets).all():
             row = int(np.argmin(np.isfinite(targets)))
             raise ValueError(f"y must be finite, got {targets[row]} in row {row} (no row was learned)")
-        X = self._matrix_to_learn(frame)
-        predictions: Vector = self._core.learn_rows(X, targets)
-        return predictions
+        core = self._core_for(frame)
+        return core.learn_rows(matrix(frame, core), targets)
 
 
-def checked_target(y: Any) -> float:
+def checked_target(y: float) -> float:
     try:
         number = float(y)
     except (TypeError, ValueError):
@@ -206,23 +221,26 @@ def checked_target(y: Any) -> float:
     return number
 
 
-class Classifier(Estimator, base.MiniBatchClassifier):
+class Classifier(Estimator[LabelCore, Hashable], base.MiniBatchClassifier):
     """A label as target; new labels may come at any time."""
 
     task = "classification"
+
+    def _new_core(self, settings: AlgorithmSettings, seed: int, names: Sequence[Hashable], scale: Scale) -> LabelCore:
+        return new_label_core(self.algorithm_name, settings, seed, names, scale)
 
     @property
     def _multiclass(self) -> bool:
         return True
 
-    def predict_proba_one(self, x: Row, key: Hashable = None, **kwargs: Any) -> dict[Any, float]:
+    def predict_proba_one(self, x: Row, key: Hashable = None, **kwargs: object) -> dict[Any, float]:
         """Probabilities of all labels seen so far; with a key the row is stored until `learn_key`."""
         if key is not None:
             self._store(key, x)
         core = self._core
         return {} if core is None else dict(zip(core.labels, core.probabilities_row(x), strict=True))
 
-    def predict_one(self, x: Row, key: Hashable = None, **kwargs: Any) -> Any:
+    def predict_one(self, x: Row, key: Hashable = None, **kwargs: object) -> Any:
         """The most likely label, None before there is any; with a key the row is stored until `learn_key`."""
         if key is not None:
             self._store(key, x)
@@ -232,58 +250,67 @@ class Classifier(Estimator, base.MiniBatchClassifier):
         p = core.probabilities_row(x)
         return core.labels[max(range(len(p)), key=p.__getitem__)]
 
-    def learn_one(self, x: Row, y: Any, w: float = 1.0) -> None:
+    def learn_one(self, x: Row, y: Hashable, w: float = 1.0) -> None:
         """Learn one row; it counts w times. A label that was never seen becomes known."""
         w = checked_weight(w)
-        if self._core is None:
+        core = self._core
+        if core is None:
             check_row(x)
-            self._start(x)
-        self._core.learn_row(x, y.item() if isinstance(y, np.generic) else y, w)
+            core = self._start(x)
+        core.learn_row(x, y.item() if isinstance(y, np.generic) else y, w)
 
-    def predict_proba_many(self, X: Any) -> Any:
+    def predict_proba_many(self, X: IntoDataFrame) -> IntoDataFrame:
         """Probabilities of all labels seen so far for the rows of a frame, a column for each label."""
         frame = as_frame(X)
         core = self._core
-        p = np.empty((len(frame), 0)) if core is None else core.probabilities(self._matrix(frame))
+        p = np.empty((len(frame), 0)) if core is None else core.probabilities(matrix(frame, core))
         labels = [] if core is None else core.labels
         columns = {label: as_series(str(label), p[:, k], frame) for k, label in enumerate(labels)}
         native = nw.get_native_namespace(frame)
-        return native.DataFrame(columns) if columns else native.DataFrame()
+        made: IntoDataFrame = native.DataFrame(columns) if columns else native.DataFrame()
+        return made
 
-    def predict_many(self, X: Any) -> Any:
+    def predict_many(self, X: IntoDataFrame) -> IntoSeries:
         """The most likely label of each row of a frame, as a series of its kind."""
         frame = as_frame(X)
         core = self._core
         if core is None or not core.labels:
             return as_series("prediction", [None] * len(frame), frame)
-        best = np.argmax(core.probabilities(self._matrix(frame)), axis=1)
+        best = np.argmax(core.probabilities(matrix(frame, core)), axis=1)
         return as_series("prediction", [core.labels[k] for k in best], frame)
 
-    def learn_many(self, X: Any, y: Any) -> None:
+    def learn_many(self, X: IntoDataFrame, y: Iterable[Hashable]) -> None:
         """Learn the rows of a frame in their order: the same as `learn_one` on each of them."""
         self._learn_frame(as_frame(X), y)
 
-    def predict_then_learn(self, X: Any, y: Any) -> list[Any]:
+    def predict_then_learn(self, X: IntoDataFrame, y: Iterable[Hashable]) -> list[Hashable]:
         """The label predicted for each row of a frame before that row is learned, None before there is any."""
-        probabilities = self._learn_frame(as_frame(X), y)
-        return [self._core.labels[int(np.argmax(p))] if p.any() else None for p in probabilities]
+        probabilities, labels = self._learn_frame(as_frame(X), y)
+        return [labels[int(np.argmax(p))] if p.any() else None for p in probabilities]
 
-    def _learn_frame(self, frame: nw.DataFrame[Any], y: Any) -> Matrix:
+    def _learn_frame(self, frame: Frame, y: Iterable[Hashable]) -> tuple[Matrix, list[Hashable]]:
+        """Probabilities of each row before it was learned, and the labels that they are of."""
         labels = y.tolist() if hasattr(y, "tolist") else list(y)
         require(len(labels) == len(frame), "y", f"one label for each of the {len(frame)} rows", len(labels))
-        X = self._matrix_to_learn(frame)
-        probabilities: Matrix = self._core.learn_rows_probabilities(X, labels)
-        return probabilities
+        core = self._core_for(frame)
+        return core.learn_rows_probabilities(matrix(frame, core), labels), core.labels
 
 
 class DistributionRegressor(Regressor):
     """A regressor whose predictions can be distributions."""
 
-    def predict_one(self, x: Row, key: Hashable = None, with_dist: bool = False) -> Any:
+    @overload
+    def predict_one(self, x: Row, key: Hashable = None, with_dist: Literal[False] = False) -> float: ...
+
+    @overload
+    def predict_one(self, x: Row, key: Hashable = None, *, with_dist: Literal[True]) -> proba.Gaussian: ...
+
+    def predict_one(self, x: Row, key: Hashable = None, with_dist: bool = False) -> float | proba.Gaussian:
         """The prediction for x; `with_dist` as a Gaussian whose standard deviation holds 68 % to either side."""
         if not with_dist:
             return super().predict_one(x, key)
         if key is not None:
             self._store(key, x)
         mean, deviation = (0.0, 0.0) if self._core is None else self._core.predict_std_row(x)
-        return proba.Gaussian._from_state(2, mean, deviation**2, 0)  # type: ignore[no-untyped-call]  # river's
+        gaussian: proba.Gaussian = proba.Gaussian._from_state(2, mean, deviation**2, 0)  # type: ignore[no-untyped-call]  # river's
+        return gaussian

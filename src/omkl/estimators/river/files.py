@@ -1,19 +1,22 @@
 """river estimators in model files."""
 
-from typing import Any
+from collections.abc import Hashable
 
 from omkl import persist
 from omkl.estimators import files
+from omkl.estimators.core import Core
 from omkl.estimators.river import estimators
 from omkl.estimators.river.base import Estimator
 
-ESTIMATORS: dict[str, type[Estimator]] = {
+RiverEstimator = Estimator[Core, Hashable]
+
+ESTIMATORS: dict[str, type[RiverEstimator]] = {
     name: kind for name, kind in vars(estimators).items()
     if isinstance(kind, type) and issubclass(kind, Estimator) and kind.__module__ == estimators.__name__
 }  # fmt: skip
 
 
-def _encode(model: Any, compact: bool) -> tuple[persist.Json, persist.Arrays]:
+def _encode(model: RiverEstimator, compact: bool) -> tuple[persist.Json, persist.Arrays]:
     arrays: persist.Arrays = {}
     body = {
         "class": type(model).__name__,
@@ -27,9 +30,9 @@ def _encode(model: Any, compact: bool) -> tuple[persist.Json, persist.Arrays]:
     return body, arrays
 
 
-def _decode(body: persist.Json, arrays: persist.Arrays) -> Any:
+def _decode(body: persist.Json, arrays: persist.Arrays) -> RiverEstimator:
     kind = ESTIMATORS[body["class"]]
-    model: Any = kind(**files.decode_parameters(kind, body["parameters"]))
+    model = kind(**files.decode_parameters(kind, body["parameters"]))
     core = files.decode_core(body["core"], arrays)
     if core is not None:
         persist.demand(core.task == kind.task, "the estimator and what it learned are for different tasks")

@@ -8,22 +8,28 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets, unique_labels
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils.validation import _check_sample_weight, _num_samples, check_is_fitted, validate_data
 
 from omkl import graph
 from omkl.algorithms.base import Task
 from omkl.algorithms.weights import normalised
-from omkl.arrays import Index, Mask, Matrix, Vector
+from omkl.arrays import Array, Index, Mask, Matrix, Vector
 from omkl.estimators import plots
-from omkl.estimators.core import LabelCore, NumberCore, Scale, make_seed
-from omkl.estimators.cores import new_core, settings_of
+from omkl.estimators.core import Core, LabelCore, NumberCore, Scale, make_seed
+from omkl.estimators.cores import new_label_core, new_number_core, settings_of
 from omkl.estimators.documentation import with_parameters
 from omkl.features import column_names
 from omkl.kernels import Kernel
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from sklearn.utils import Tags
+
+RandomState = int | np.random.RandomState | None
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -37,8 +43,16 @@ class Scaling:
     scale: Scale = "online"
 
 
+class FittedAttributes:
+    """Attributes that an estimator has once it has learned."""
+
+    core_: Core
+    n_features_in_: int
+    feature_names_in_: Array  # where the features came with names
+
+
 @dataclass(kw_only=True, eq=False, repr=False)
-class Estimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
+class Estimator(BaseEstimator, FittedAttributes):  # type: ignore[misc]  # scikit-learn has no types
     """Validation, randomness and attributes that all estimators have.
 
     random_state : int, RandomState or None, default=None
@@ -47,7 +61,7 @@ class Estimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no typ
 
     task: ClassVar[Task]
 
-    random_state: Any = None
+    random_state: RandomState = None
 
     def __init_subclass__(cls, parameters: type | None = None, **options: Any) -> None:
         """`parameters` is the class, of an algorithm's module, that declares what a user may choose."""
@@ -67,27 +81,26 @@ class Estimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no typ
             return make_seed(self.random_state if self.random_state is None else int(self.random_state))
         return int(check_random_state(self.random_state).randint(2**31))
 
-    def new_core(self) -> Any:
+    def new_core(self) -> Core:
         """A core that has learned nothing, for the features and labels that this estimator knows."""
-        classes = self.classes_.tolist() if self.task == "classification" else None
-        names = column_names(self.n_features_in_)
-        scale: Scale = getattr(self, "scale", "none")
-        return new_core(
-            self.algorithm_name, self.task, settings_of(self, self.task), self.seed(), names, scale, classes
-        )
+        raise NotImplementedError
 
-    def _core(self) -> Any:
+    def _predict_unchecked(self, X: Matrix) -> Array:
+        raise NotImplementedError
+
+    def _learn_unchecked(self, X: Matrix, y: Array) -> Array:
+        raise NotImplementedError
+
+    @property
+    def _scale(self) -> Scale:
+        return self.scale if isinstance(self, Scaling) else "none"
+
+    def _fitted(self) -> Self:
         check_is_fitted(self, "core_")
-        return self.core_
+        return self
 
-    def _validated(self, X: Any, y: Any, reset: bool) -> tuple[Matrix, Any]:
-        numeric = self.task == "regression"
-        X, y = validate_data(self, X, y, reset=reset, dtype=np.float64, order="C", y_numeric=numeric)
-        return X, np.ascontiguousarray(y, dtype=np.float64) if numeric else y
-
-    def _rows(self, X: Any) -> Matrix:
-        X = validate_data(self, X, reset=False, dtype=np.float64, order="C")
-        rows: Matrix = X
+    def _rows(self, X: ArrayLike) -> Matrix:
+        rows: Matrix = validate_data(self, X, reset=False, dtype=np.float64, order="C")
         return rows
 
     # Attributes
@@ -95,13 +108,12 @@ class Estimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no typ
     @property
     def n_samples_seen_(self) -> int:
         """Rows learned."""
-        t: int = self._core().online.t
-        return t
+        return self._fitted().core_.online.t
 
     @property
     def kernels_(self) -> list[Kernel]:
         """The dictionary."""
-        return list(self._core().settings.all_kernels)
+        return list(self._fitted().core_.settings.all_kernels)
 
     @property
     def kernel_weights_(self) -> Vector:
@@ -109,10 +121,10 @@ class Estimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no typ
 
         For GraphMKL they sum to at most 1; the rest is the weight of experts that use no kernel.
         """
-        rows: Matrix = self._core().kernel_weights()
+        rows = self._fitted().core_.kernel_weights()
         return rows if len(rows) > 1 else rows[0]
 
-    def plot_weights(self, ax: Any = None) -> Any:
+    def plot_weights(self, ax: "Axes | None" = None) -> "Axes":
         """Draw the weight of every kernel over its length scale; returns the Axes (needs omkl[plot])."""
         return plots.weights(self.kernels_, np.atleast_2d(self.kernel_weights_).mean(axis=0), ax)
 
@@ -123,18 +135,18 @@ class SimilarityGraphMixin:
     @property
     def graph_(self) -> Mask:
         """(N, N): entry (i, j) is true where there is an edge from kernel i to kernel j."""
-        A: Mask = self._core().online.problem.graph.A.copy()  # type: ignore[attr-defined]  # of Estimator
+        A: Mask = self._fitted().core_.online.problem.graph.A.copy()  # type: ignore[attr-defined]  # of Estimator
         return A
 
     @property
     def dominating_set_(self) -> Index:
         """Kernels whose out-neighbours together are all kernels."""
-        return np.flatnonzero(self._core().online.problem.graph.cover)  # type: ignore[attr-defined]
+        return np.flatnonzero(self._fitted().core_.online.problem.graph.cover)  # type: ignore[attr-defined]
 
     def _next_graph(self) -> Mask:
         return self.graph_
 
-    def plot_graph(self, ax: Any = None) -> Any:
+    def plot_graph(self, ax: "Axes | None" = None) -> "Axes":
         """Draw the graph, nodes ordered by length scale; returns the Axes (needs omkl[plot])."""
         return plots.graph(self.kernels_, self.graph_, self.dominating_set_, self._next_graph(), ax)  # type: ignore[attr-defined]
 
@@ -145,13 +157,13 @@ class RefinedGraphMixin(SimilarityGraphMixin):
     @property
     def refined_graph_(self) -> Mask:
         """The graph of the next round: that of `graph_` with the edges that refinement adds."""
-        online = self._core().online  # type: ignore[attr-defined]
+        online = self._fitted().core_.online  # type: ignore[attr-defined]
         return graph.refined(online.problem.graph.A, online.state.d) if self.refine else self.graph_  # type: ignore[attr-defined]
 
     @property
     def node_weights_(self) -> Vector:
         """u / sum(u): (N,), or (labels, N) where there are more than two labels."""
-        rows = np.array([normalised(online.state.log_u) for online in self._core().predictors])  # type: ignore[attr-defined]
+        rows = np.array([normalised(online.state.log_u) for online in self._fitted().core_.predictors])  # type: ignore[attr-defined]
         return rows if len(rows) > 1 else rows[0]
 
     def _next_graph(self) -> Mask:
@@ -162,138 +174,149 @@ class Regressor(RegressorMixin, Estimator):  # type: ignore[misc]  # scikit-lear
     """A number as target."""
 
     task = "regression"
+    core_: NumberCore
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
+    def __sklearn_tags__(self) -> "Tags":
+        tags: Tags = super().__sklearn_tags__()
         tags.regressor_tags.poor_score = True  # one gradient step a row, one pass over few rows
         return tags
 
-    def fit(self, X: Any, y: Any) -> Self:
+    def new_core(self) -> NumberCore:
+        names = column_names(self.n_features_in_)
+        return new_number_core(self.algorithm_name, settings_of(self, self.task), self.seed(), names, self._scale)
+
+    def _validated(self, X: ArrayLike, y: ArrayLike, reset: bool) -> tuple[Matrix, Vector]:
+        rows, targets = validate_data(self, X, y, reset=reset, dtype=np.float64, order="C", y_numeric=True)
+        return rows, np.ascontiguousarray(targets, dtype=np.float64)
+
+    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Forget what was learned and learn the rows in their order."""
-        X, y = self._validated(X, y, reset=True)
+        rows, targets = self._validated(X, y, reset=True)
         self.core_ = self.new_core()
-        self.core_.learn_rows(X, y)
+        self.core_.learn_rows(rows, targets)
         return self
 
-    def partial_fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
+    def partial_fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Learn the rows in their order, starting from what was learned before."""
         self._learn(X, y, sample_weight)
         return self
 
-    def predict_then_learn(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Vector:
+    def predict_then_learn(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Vector:
         """The prediction of each row, made before that row is learned (one call for all rows)."""
         return self._learn(X, y, sample_weight)
 
-    def predict(self, X: Any) -> Vector:
+    def predict(self, X: ArrayLike) -> Vector:
         """Predictions; nothing is learned."""
-        core: NumberCore = self._core()
+        core = self._fitted().core_
         return core.predict(self._rows(X))
 
     def _predict_unchecked(self, X: Matrix) -> Vector:
-        predictions: Vector = self.core_.predict(X)
-        return predictions
+        return self.core_.predict(X)
 
-    def _learn_unchecked(self, X: Matrix, y: Vector) -> Vector:
-        predictions: Vector = self.core_.learn_rows(X, y)
-        return predictions
+    def _learn_unchecked(self, X: Matrix, y: Array) -> Vector:
+        return self.core_.learn_rows(X, np.asarray(y, dtype=np.float64))
 
-    def _learn(self, X: Any, y: Any, sample_weight: ArrayLike | None) -> Vector:
+    def _learn(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None) -> Vector:
         first = not hasattr(self, "core_")
-        if not first and len(X) == 0:
+        if not first and _num_samples(X) == 0:
             return np.empty(0)
-        X, y = self._validated(X, y, reset=first)
-        weight = None if sample_weight is None else checked_weights(sample_weight, X)
+        rows, targets = self._validated(X, y, reset=first)
+        weight = None if sample_weight is None else checked_weights(sample_weight, rows)
         if first:
             self.core_ = self.new_core()
-        predictions: Vector = self.core_.learn_rows(X, y, weight)
-        return predictions
+        return self.core_.learn_rows(rows, targets, weight)
 
 
 class Classifier(ClassifierMixin, Estimator):  # type: ignore[misc]  # scikit-learn has no types
     """A label as target."""
 
     task = "classification"
-    classes_: NDArray[Any]
+    core_: LabelCore
+    classes_: Array
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
+    def __sklearn_tags__(self) -> "Tags":
+        tags: Tags = super().__sklearn_tags__()
         tags.classifier_tags.poor_score = True  # one gradient step a row, one pass over few rows
         return tags
 
-    def fit(self, X: Any, y: Any) -> Self:
+    def new_core(self) -> LabelCore:
+        names, labels = column_names(self.n_features_in_), self.classes_.tolist()
+        settings = settings_of(self, self.task)
+        return new_label_core(self.algorithm_name, settings, self.seed(), names, self._scale, labels)
+
+    def _validated(self, X: ArrayLike, y: ArrayLike, reset: bool) -> tuple[Matrix, Array]:
+        rows, labels = validate_data(self, X, y, reset=reset, dtype=np.float64, order="C")
+        check_classification_targets(labels)
+        return rows, labels
+
+    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Forget what was learned and learn the rows in their order."""
-        X, y = self._validated(X, y, reset=True)
-        check_classification_targets(y)
-        self.classes_ = np.unique(y)
+        rows, labels = self._validated(X, y, reset=True)
+        self.classes_ = np.unique(labels)
         self.core_ = self.new_core()
-        self.core_.learn_rows(X, y.tolist())
+        self.core_.learn_rows(rows, labels.tolist())
         return self
 
     def partial_fit(
-        self, X: Any, y: Any, classes: ArrayLike | None = None, sample_weight: ArrayLike | None = None
+        self, X: ArrayLike, y: ArrayLike, classes: ArrayLike | None = None, sample_weight: ArrayLike | None = None
     ) -> Self:
         """Learn the rows in their order; the first call says which labels there are."""
         self._learn(X, y, classes, sample_weight)
         return self
 
     def predict_then_learn(
-        self, X: Any, y: Any, classes: ArrayLike | None = None, sample_weight: ArrayLike | None = None
-    ) -> NDArray[Any]:
+        self, X: ArrayLike, y: ArrayLike, classes: ArrayLike | None = None, sample_weight: ArrayLike | None = None
+    ) -> Array:
         """The label predicted for each row before that row is learned (one call for all rows)."""
         return self._most_likely(self._learn(X, y, classes, sample_weight))
 
     def predict_proba_then_learn(
-        self, X: Any, y: Any, classes: ArrayLike | None = None, sample_weight: ArrayLike | None = None
+        self, X: ArrayLike, y: ArrayLike, classes: ArrayLike | None = None, sample_weight: ArrayLike | None = None
     ) -> Matrix:
         """The probabilities of every label for each row, before that row is learned."""
         scores = self._learn(X, y, classes, sample_weight)
-        return self._label_core().to_probabilities(scores)
+        return self._fitted().core_.to_probabilities(scores)
 
-    def decision_function(self, X: Any) -> Matrix | Vector:
+    def decision_function(self, X: ArrayLike) -> Matrix | Vector:
         """Scores: (rows,) for two labels, else (rows, labels)."""
-        return self._label_core().to_decision(self._scores(X))
+        return self._fitted().core_.to_decision(self._scores(X))
 
-    def predict_proba(self, X: Any) -> Matrix:
+    def predict_proba(self, X: ArrayLike) -> Matrix:
         """Probabilities of every label, (rows, labels)."""
-        return self._label_core().to_probabilities(self._scores(X))
+        return self._fitted().core_.to_probabilities(self._scores(X))
 
-    def predict(self, X: Any) -> NDArray[Any]:
+    def predict(self, X: ArrayLike) -> Array:
         """The most likely label of each row."""
         return self._most_likely(self._scores(X))
 
-    def _predict_unchecked(self, X: Matrix) -> NDArray[Any]:
+    def _predict_unchecked(self, X: Matrix) -> Array:
         return self._most_likely(self._arranged(self.core_.scores(X)))
 
-    def _learn_unchecked(self, X: Matrix, y: NDArray[Any]) -> NDArray[Any]:
+    def _learn_unchecked(self, X: Matrix, y: Array) -> Array:
         return self._most_likely(self._arranged(self.core_.learn_rows(X, y.tolist())))
 
-    def _label_core(self) -> LabelCore:
-        core: LabelCore = self._core()
-        return core
-
-    def _scores(self, X: Any) -> Matrix:
-        return self._arranged(self._label_core().scores(self._rows(X)))
+    def _scores(self, X: ArrayLike) -> Matrix:
+        return self._arranged(self._fitted().core_.scores(self._rows(X)))
 
     def _arranged(self, scores: Matrix) -> Matrix:
         """A core's scores with columns in the order of `classes_`, those of labels that have not come yet too."""
-        core = self._label_core()
+        core = self._fitted().core_
         place = np.searchsorted(self.classes_, np.array(core.labels, dtype=self.classes_.dtype))
         out = np.full((len(scores), len(self.classes_)), core.unknown)
         out[:, place] = scores
         return out
 
-    def _most_likely(self, scores: Matrix) -> NDArray[Any]:
+    def _most_likely(self, scores: Matrix) -> Array:
         """The label of the largest score in each row of arranged scores."""
-        labels: NDArray[Any] = self.classes_[np.argmax(scores, axis=1)]
+        labels: Array = self.classes_[np.argmax(scores, axis=1)]
         return labels
 
-    def _learn(self, X: Any, y: Any, classes: ArrayLike | None, sample_weight: ArrayLike | None) -> Matrix:
+    def _learn(self, X: ArrayLike, y: ArrayLike, classes: ArrayLike | None, sample_weight: ArrayLike | None) -> Matrix:
         first = not hasattr(self, "core_")
-        if not first and len(X) == 0:
+        if not first and _num_samples(X) == 0:
             return np.empty((0, len(self.classes_)))
-        X, y = self._validated(X, y, reset=first)
-        check_classification_targets(y)
-        weight = None if sample_weight is None else checked_weights(sample_weight, X)
+        rows, labels = self._validated(X, y, reset=first)
+        weight = None if sample_weight is None else checked_weights(sample_weight, rows)
         if first:
             if classes is None:
                 raise ValueError("classes must be given in the first call: all the labels that may come")
@@ -302,13 +325,13 @@ class Classifier(ClassifierMixin, Estimator):  # type: ignore[misc]  # scikit-le
             known = self.classes_
             if classes is not None and not np.array_equal(unique_labels(classes), known):
                 raise ValueError(f"classes must stay what they were in the first call, {known}, got {classes}")
-        unknown = np.setdiff1d(y, known)
+        unknown = np.setdiff1d(labels, known)
         if len(unknown):
             raise ValueError(f"y must hold labels out of {known}, got {unknown}; name all of them in the first call")
         if first:
             self.classes_ = known
             self.core_ = self.new_core()
-        return self._arranged(self.core_.learn_rows(X, y.tolist(), weight))
+        return self._arranged(self.core_.learn_rows(rows, labels.tolist(), weight))
 
 
 def checked_weights(sample_weight: ArrayLike, X: Matrix) -> Vector:
@@ -319,24 +342,22 @@ def checked_weights(sample_weight: ArrayLike, X: Matrix) -> Vector:
 class IntervalRegressor(Regressor):
     """A regressor with prediction intervals."""
 
-    def predict(self, X: Any, return_std: bool = False) -> Any:
+    def predict(self, X: ArrayLike, return_std: bool = False) -> Vector | tuple[Vector, Vector]:  # type: ignore[override]
         """Predictions; with `return_std` also half the width of the interval that holds 68 % of the targets."""
-        core = self._core()
+        core = self._fitted().core_
         if not return_std:
             return core.predict(self._rows(X))
         out = core.predict_std(self._rows(X))
         return out[:, 0], out[:, 1]
 
-    def predict_interval(self, X: Any, coverage: float = 0.9) -> Matrix:
+    def predict_interval(self, X: ArrayLike, coverage: float = 0.9) -> Matrix:
         """(rows, 2): intervals that hold `coverage` of the targets, calibrated while learning."""
-        core: NumberCore = self._core()
-        return core.predict_interval(self._rows(X), coverage)
+        return self._fitted().core_.predict_interval(self._rows(X), coverage)
 
-    def predict_interval_then_learn(self, X: Any, y: Any, coverage: float = 0.9) -> Matrix:
+    def predict_interval_then_learn(self, X: ArrayLike, y: ArrayLike, coverage: float = 0.9) -> Matrix:
         """(rows, 3): prediction, lower and upper end of each row, before that row is learned."""
         first = not hasattr(self, "core_")
-        X, y = self._validated(X, y, reset=first)
+        rows, targets = self._validated(X, y, reset=first)
         if first:
             self.core_ = self.new_core()
-        core: NumberCore = self._core()
-        return core.learn_rows_interval(X, y, coverage)
+        return self.core_.learn_rows_interval(rows, targets, coverage)

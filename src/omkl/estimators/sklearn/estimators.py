@@ -1,7 +1,7 @@
 """The estimators with scikit-learn's API; `omkl` has their names."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
 from omkl.algorithms import graph_mkl, omkl_gf, omkr, raker, rfomkr, sfg_mkl
 from omkl.estimators.sklearn.base import (
@@ -12,6 +12,9 @@ from omkl.estimators.sklearn.base import (
     Scaling,
     SimilarityGraphMixin,
 )
+
+if TYPE_CHECKING:
+    from sklearn.utils import Tags
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -37,7 +40,7 @@ class GraphMKLRegressor(SimilarityGraphMixin, IntervalRegressor, graph_mkl.Param
     True
     """
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> "Tags":
         tags = super().__sklearn_tags__()
         tags.regressor_tags.poor_score = False
         return tags
@@ -60,7 +63,7 @@ class GraphMKLClassifier(SimilarityGraphMixin, Classifier, graph_mkl.Parameters,
     True
     """
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> "Tags":
         tags = super().__sklearn_tags__()
         tags.classifier_tags.poor_score = False
         return tags

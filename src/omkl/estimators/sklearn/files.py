@@ -1,7 +1,5 @@
 """scikit-learn estimators in model files."""
 
-from typing import Any
-
 import numpy as np
 
 from omkl import persist
@@ -21,7 +19,7 @@ def estimator_class(parameters: type, task: Task) -> type[Estimator]:
     return next(kind for kind in ESTIMATORS.values() if issubclass(kind, parameters) and kind.task == task)
 
 
-def encode(model: Any, compact: bool) -> tuple[Any, persist.Arrays]:
+def encode(model: Estimator, compact: bool) -> tuple[persist.Json, persist.Arrays]:
     arrays: persist.Arrays = {}
     core = getattr(model, "core_", None)
     body = {
@@ -42,9 +40,9 @@ def encode(model: Any, compact: bool) -> tuple[Any, persist.Arrays]:
     return body, arrays
 
 
-def decode(body: Any, arrays: persist.Arrays) -> Any:
+def decode(body: persist.Json, arrays: persist.Arrays) -> Estimator:
     kind = ESTIMATORS[body["class"]]
-    model: Any = kind(**files.decode_parameters(kind, body["parameters"]))
+    model = kind(**files.decode_parameters(kind, body["parameters"]))
     core = files.decode_core(body["core"], arrays)
     if core is None:
         return model
