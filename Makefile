@@ -14,6 +14,10 @@ ARGS ?=
 # pytest exits with 5 if a marker selects no test, which is not a failure
 SOME := || [ $$? -eq 5 ]
 
+# An editable installation finds only the modules that were there when it was made; a new one makes it out of date.
+MODULES := find src/omkl lab/omkl_lab -name '*.py' | sort
+$(shell if [ -f $(VENV)/.modules ] && [ "$$($(MODULES))" != "$$(cat $(VENV)/.modules)" ]; then rm $(INSTALLED); fi)
+
 .DEFAULT_GOAL := help
 .PHONY: help demo reproduce compare test lint test-slow smoke soak bench format equations readme docs lock clean distclean
 
@@ -106,6 +110,7 @@ $(INSTALLED): $(VENV)/pyvenv.cfg pyproject.toml lab/pyproject.toml $(CMAKE) cons
 	@$(BIN)/python $(PIP) install --constraint constraints.txt $(BUILD_TOOLS)
 	@$(BIN)/python $(PIP) install --no-build-isolation --constraint constraints.txt --editable '.[dev]'
 	@$(BIN)/python $(PIP) install --no-build-isolation --constraint constraints.txt --editable lab
+	@$(MODULES) > $(VENV)/.modules
 	@touch $@
 
 # The tools for the site are only installed when it is built.
