@@ -16,7 +16,7 @@ SOME := || [ $$? -eq 5 ]
 
 # An editable installation finds only the modules that were there when it was made; a new one makes it out of date.
 MODULES := find src/omkl lab/omkl_lab -name '*.py' | sort
-$(shell if [ -f $(VENV)/.modules ] && [ "$$($(MODULES))" != "$$(cat $(VENV)/.modules)" ]; then rm $(INSTALLED); fi)
+$(shell if [ -f $(VENV)/.modules ] && [ "$$($(MODULES))" != "$$(cat $(VENV)/.modules)" ]; then rm -f $(INSTALLED); fi)
 
 .DEFAULT_GOAL := help
 .PHONY: help demo reproduce compare test lint test-slow smoke soak bench format equations readme docs lock clean distclean
