@@ -14,7 +14,7 @@ from omkl._version import __version__
 from omkl.algorithms.settings import Settings
 from omkl.kernels import Gaussian, log_grid
 from omkl.online import Online
-from omkl.report.charts import Chart, chart, choice
+from omkl.report.charts import Chart, Choice, chart, choice
 from omkl_lab.configurations import NAMES
 from omkl_lab.data.sets import SETS
 from omkl_lab.files import write_lines
@@ -238,7 +238,7 @@ NOTES = {
 }
 
 
-def charts_of(lines: Sequence[Sweep]) -> list[dict[str, Any]]:
+def charts_of(lines: Sequence[Sweep]) -> list[Choice]:
     out = []
     for factor in ("M", "D", "N", "horizon"):
         for dataset in dict.fromkeys(line["dataset"] for line in lines if line["factor"] == factor):

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from omkl.persist import write_atomically
-from omkl.report.charts import choice
+from omkl.report.charts import Choice, choice
 from omkl.report.render import render
 from omkl_lab.data.sets import SETS
 from omkl_lab.files import read_json, read_lines
@@ -62,7 +62,7 @@ def page(out: Path) -> str:
     )
 
 
-def heat_maps(by_set: dict[str, list[Detail]], graphs: Sequence[Drawn]) -> list[dict[str, Any]]:
+def heat_maps(by_set: dict[str, list[Detail]], graphs: Sequence[Drawn]) -> list[Choice]:
     """One per data set and form; without Delta in one dimension, which looks the same."""
     scales = {g["dataset"]: g["scales"] for g in graphs}
     return [

@@ -1,16 +1,17 @@
 """Renders an HTML report from its template and its charts."""
 
 import json
+from collections.abc import Mapping, Sequence
 from importlib import resources
-from typing import Any
 
 import jinja2
 from plotly.offline import get_plotlyjs
 
 from omkl._version import __version__
+from omkl.report.charts import Choice
 
 
-def render(package: str, template: str, charts: dict[str, list[Any]], **values: Any) -> str:
+def render(package: str, template: str, charts: Mapping[str, Sequence[Choice]], **values: object) -> str:
     """An HTML page from a template in the folder `templates` of a package, which extends base.html.j2.
 
     `charts` holds the choices of each figure by its name; where there is more than one the reader can choose.

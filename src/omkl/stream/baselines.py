@@ -1,10 +1,9 @@
 """Baselines that need no learning: the mean, and the most frequent label, of all targets before each row."""
 
-from typing import Any
-
 import numpy as np
 
 from omkl.arrays import Vector
+from omkl.stream.predictions import Labels
 
 
 def running_means(so_far: Vector, y_true: Vector) -> Vector:
@@ -21,7 +20,7 @@ def running_means(so_far: Vector, y_true: Vector) -> Vector:
     return means
 
 
-def most_frequent(counts: dict[str, int], y_true: Any) -> Any:
+def most_frequent(counts: dict[str, int], y_true: Labels) -> Labels:
     """The label seen most often before each row, None before the first; `counts` is updated.
 
     >>> most_frequent({}, np.array(["a", "b", "b", "a"], dtype=object)).tolist()

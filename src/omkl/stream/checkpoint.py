@@ -2,11 +2,10 @@
 
 import os
 from dataclasses import dataclass, field
-from typing import Any
 
 from omkl import persist
 from omkl.errors import ModelFileError
-from omkl.persist import Arrays, Codec
+from omkl.persist import Arrays, Codec, Json
 from omkl.stream import codec
 from omkl.stream.history import History
 from omkl.stream.model import StreamModel
@@ -18,7 +17,7 @@ from omkl.stream.raw import DataError
 class Progress:
     """How far a run has got, and what was written by then."""
 
-    options: dict[str, Any]
+    options: dict[str, Json]
     records: int = 0
     digest: str = ""
     written: int | None = None  # bytes of predictions
@@ -59,7 +58,7 @@ def load_checkpoint(options: Options) -> Checkpoint | None:
 FILE_NAMES = {"partial": "beside", "notices": "told"}
 
 
-def _encode(checkpoint: Checkpoint, compact: bool) -> tuple[Any, Arrays]:
+def _encode(checkpoint: Checkpoint, compact: bool) -> tuple[Json, Arrays]:
     arrays: Arrays = {}
     body = {
         "model": codec.encode(checkpoint.model, arrays),
@@ -69,7 +68,7 @@ def _encode(checkpoint: Checkpoint, compact: bool) -> tuple[Any, Arrays]:
     return body, arrays
 
 
-def _decode(body: Any, arrays: Arrays) -> Checkpoint:
+def _decode(body: Json, arrays: Arrays) -> Checkpoint:
     history = None if body["history"] is None else History.decode(body["history"], arrays)
     names = {in_file: name for name, in_file in FILE_NAMES.items()}
     progress = Progress(**{names.get(name, name): value for name, value in body["progress"].items()})

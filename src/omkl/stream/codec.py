@@ -1,9 +1,7 @@
 """Models of `omkl run` as model files: the JSON body and the arrays."""
 
-from typing import Any
-
 from omkl import persist
-from omkl.persist import Arrays, Codec, demand, float_array
+from omkl.persist import Arrays, Codec, Json, demand, float_array
 from omkl.stream.columns import Encoder
 from omkl.stream.learner import new_learner
 from omkl.stream.model import StreamModel
@@ -12,10 +10,10 @@ from omkl.stream.prepare import Preparer
 from omkl.stream.targets import Target
 from omkl.stream.waiting import WaitingRow
 
-NOT_STARTED: dict[str, Any] = {"core": None, "names": [], "fleet": None}
+NOT_STARTED: dict[str, Json] = {"core": None, "names": [], "fleet": None}
 
 
-def encode(model: StreamModel, arrays: Arrays) -> Any:
+def encode(model: StreamModel, arrays: Arrays) -> Json:
     """The JSON body of a model; its arrays are added to `arrays`."""
     preparer, target = model.preparer, model.preparer.target
     waiting = []
@@ -32,7 +30,7 @@ def encode(model: StreamModel, arrays: Arrays) -> Any:
     }  # fmt: skip
 
 
-def decode(body: Any, arrays: Arrays) -> StreamModel:
+def decode(body: Json, arrays: Arrays) -> StreamModel:
     """The model that `encode` was given."""
     notices = Notices()
     task = body["task"]
@@ -61,7 +59,7 @@ def decode(body: Any, arrays: Arrays) -> StreamModel:
     return model
 
 
-def _encode(model: StreamModel, compact: bool) -> tuple[Any, Arrays]:
+def _encode(model: StreamModel, compact: bool) -> tuple[Json, Arrays]:
     arrays: Arrays = {}
     return encode(model, arrays), arrays
 

@@ -9,13 +9,14 @@ cut into pieces.
 
 import re
 from dataclasses import asdict, dataclass, field
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from omkl.arrays import Mask, Vector
+from omkl.persist import Json
 from omkl.stream.cells import (
     CALENDAR,
     NUMBER,
@@ -70,14 +71,14 @@ class Encoder:
         self.with_booleans: set[str] = set()  # columns of numbers, some of which are written as true and false
         self.features: dict[str, float] = {}  # every feature known, and its value where nothing is known
 
-    def body(self) -> Any:
+    def body(self) -> Json:
         """As JSON, for model files."""
         return {"date_format": self.date_format, "categorical": list(self.categorical),
                 "columns": [[name, asdict(column)] for name, column in self.columns.items()],
                 "features": sorted(self.features)}  # fmt: skip
 
     @classmethod
-    def from_body(cls, body: Any, notify: Notify) -> "Encoder":
+    def from_body(cls, body: Json, notify: Notify) -> "Encoder":
         self = cls(notify, body["date_format"], tuple(body["categorical"]))
         self.columns = {str(name): Column(**column) for name, column in body["columns"]}
         own = [own_feature(name) for name in self.columns]

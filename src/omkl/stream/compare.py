@@ -1,10 +1,11 @@
 """Every learner on a user's data in one pass: rows are read and encoded once and given to all of them."""
 
+import math
 import time
 import warnings
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import NotRequired, TypedDict
 
 import numpy as np
 
@@ -17,13 +18,47 @@ from omkl.stream.model import StreamModel
 from omkl.stream.notices import Notices
 from omkl.stream.options import PIECE_ROWS, Options, check_outputs
 from omkl.stream.parsers import Batch, Reading
-from omkl.stream.predictions import LateTargets, Predictions
+from omkl.stream.predictions import LateTargets, Predictions, Targets, as_labels, as_numbers
 from omkl.stream.prepare import Prepared, Preparer
 from omkl.stream.raw import DataError, Stop
 from omkl.stream.source import Source
 from omkl.stream.targets import Target, known
 
 BASELINES = {"regression": ("running mean", "last value"), "classification": ("most frequent label", "last label")}
+
+
+class Entry(TypedDict):
+    """A learner or baseline in a ranking; its errors are there if rows were scored and it did not diverge."""
+
+    name: str
+    kind: str
+    diverged: str | None  # where, and why
+    relative: NotRequired[float | None]  # its error, relative to the best
+    microseconds_per_row: NotRequired[float | None]
+    rmse: NotRequired[float]  # of numbers
+    mae: NotRequired[float]
+    error_rate: NotRequired[float]  # of labels
+    log_loss: NotRequired[float | None]
+
+
+def error_of(entry: Entry) -> float:
+    """The error that decides the place in a ranking; infinite where there is none."""
+    return entry.get("rmse", entry.get("error_rate", math.inf))
+
+
+class ComparisonSummary(TypedDict):
+    """The results of a comparison, as JSON."""
+
+    target: str
+    task: Task | None
+    rows: int
+    scored: int
+    skipped: int
+    features: int
+    ranking: list[Entry]
+    preparing_microseconds_per_row: float
+    seconds: float
+    stopped: bool
 
 
 class LearnerEntrant:
@@ -62,7 +97,7 @@ class BaselineEntrant:
         self.name = name
         self.history = History(task)
         self.seconds = 0.0
-        self._last: Any = 0.0 if task == "regression" else None
+        self._last: float | str | None = 0.0 if task == "regression" else None
         self._so_far = np.zeros(2)
         self._counts: dict[str, int] = {}
 
@@ -73,11 +108,12 @@ class BaselineEntrant:
         y = prepared.y[mask]
         if len(y):
             if self.name == "running mean":
-                y_pred = running_means(self._so_far, y)
+                y_pred: Targets = running_means(self._so_far, as_numbers(y))
             elif self.name == "most frequent label":
-                y_pred = most_frequent(self._counts, y)
+                y_pred = most_frequent(self._counts, as_labels(y))
             else:
-                y_pred = np.array([self._last, *y], dtype=y.dtype)[:-1]
+                y_pred = np.roll(y, 1)
+                y_pred[0] = self._last
             self._last = y[-1]
             self.seconds += time.thread_time() - began
             predictions = Predictions(prepared.rows[mask], None, y_pred, None, None, None, y, None)
@@ -170,29 +206,28 @@ class Comparison:
     def stopped(self) -> bool:
         return self.stop.requested
 
-    def ranking(self) -> list[dict[str, Any]]:
+    def ranking(self) -> list[Entry]:
         """All entrants from the best to the worst, as JSON; those that diverged come last."""
-        error = "rmse" if self.task == "regression" else "error_rate"
         entries = [self._entry(entrant) for entrant in self.entrants]
-        entries.sort(key=lambda entry: (entry["diverged"] is not None, entry.get(error, np.inf)))
-        best = entries[0].get(error) if entries and entries[0]["diverged"] is None else None
+        entries.sort(key=lambda entry: (entry["diverged"] is not None, error_of(entry)))
+        best = error_of(entries[0]) if entries and entries[0]["diverged"] is None else math.inf
         for entry in entries:
-            comparable = best and entry["diverged"] is None and error in entry
-            entry["relative"] = entry[error] / best if comparable else None
+            comparable = 0 < best < math.inf and error_of(entry) < math.inf
+            entry["relative"] = error_of(entry) / best if comparable else None
         return entries
 
-    def _entry(self, entrant: Entrant) -> dict[str, Any]:
-        entry: dict[str, Any] = {"name": entrant.name, "kind": entrant.kind, "diverged": entrant.diverged}
+    def _entry(self, entrant: Entrant) -> Entry:
+        entry: Entry = {"name": entrant.name, "kind": entrant.kind, "diverged": entrant.diverged}
         results = entrant.history.summary()
         if results["scored"] and entrant.diverged is None:
             if self.task == "regression":
-                entry |= {name: results[name] for name in ("rmse", "mae")}
+                entry |= {"rmse": results["rmse"], "mae": results["mae"]}
             else:
                 entry["error_rate"] = 1 - results["accuracy"]
                 entry["log_loss"] = results.get("log_loss") if entrant.kind == "learner" else None
         return entry | {"microseconds_per_row": 1e6 * entrant.seconds / self.rows if entrant.diverged is None else None}
 
-    def summary(self) -> dict[str, Any]:
+    def summary(self) -> ComparisonSummary:
         """The results so far, as JSON."""
         scored = [entrant.history.summary()["scored"] for entrant in self.entrants]
         return {

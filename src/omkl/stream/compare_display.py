@@ -1,13 +1,12 @@
 """A comparison on a terminal: the ranking while it goes on and when it is over."""
 
 import time
-from typing import Any
 
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from omkl.stream.compare import Comparison
+from omkl.stream.compare import Comparison, ComparisonSummary, Entry
 from omkl.stream.display import Display
 
 
@@ -16,7 +15,7 @@ def error_names(numbers: bool) -> tuple[str, str]:
     return ("RMSE", "MAE") if numbers else ("error rate", "log-loss")
 
 
-def table(summary: dict[str, Any]) -> Table:
+def table(summary: ComparisonSummary) -> Table:
     """The ranking in columns."""
     out = Table(box=None, pad_edge=False)
     numbers = summary["task"] == "regression"
@@ -29,7 +28,7 @@ def table(summary: dict[str, Any]) -> Table:
     return out
 
 
-def cells(entry: dict[str, Any], numbers: bool) -> list[str]:
+def cells(entry: Entry, numbers: bool) -> list[str]:
     """A row of the ranking as text.
 
     >>> entry = {"diverged": None, "rmse": 0.5, "mae": 0.25, "relative": 1.0, "microseconds_per_row": 2.345}

@@ -1,14 +1,14 @@
 """The HTML report of a comparison of learners."""
 
+import math
 import os
-from typing import Any
 
 import numpy as np
 
 from omkl.persist import write_atomically
-from omkl.report.charts import COLOURS, chart, choice, digits, log_axis
+from omkl.report.charts import COLOURS, Choice, chart, choice, digits, log_axis
 from omkl.report.render import render
-from omkl.stream.compare import Comparison
+from omkl.stream.compare import Comparison, ComparisonSummary, error_of
 from omkl.stream.compare_display import cells, error_names
 from omkl.stream.error_charts import BASELINE, MODEL, RANGES, Segments, line
 from omkl.stream.run_report import sources
@@ -33,7 +33,7 @@ def page(comparison: Comparison) -> str:
     )  # fmt: skip
 
 
-def errors(comparison: Comparison, s: dict[str, Any]) -> list[dict[str, Any]]:
+def errors(comparison: Comparison, s: ComparisonSummary) -> list[Choice]:
     """The error of every learner and baseline over time, in the order of the ranking."""
     numbers = s["task"] == "regression"
     axis, _ = error_names(numbers)
@@ -51,7 +51,7 @@ def errors(comparison: Comparison, s: dict[str, Any]) -> list[dict[str, Any]]:
             data.append(
                 line(segments.ends.tolist(), digits(np.sqrt(loss) if numbers else loss, 5), entry["name"],
                      COLOURS.get(entry["name"], BASELINE), f"up to row %{{x}}<br>{axis} %{{y:{shown}}}",
-                     line={"dash": dash})
+                     dash=dash)
             )  # fmt: skip
         style = {"type": "log"} if numbers else {"tickformat": ".0%", "rangemode": "tozero"}
         about = f"{axis} of every learner and baseline over {title}"
@@ -59,18 +59,21 @@ def errors(comparison: Comparison, s: dict[str, Any]) -> list[dict[str, Any]]:
     return out
 
 
-def costs(s: dict[str, Any]) -> list[dict[str, Any]]:
+def costs(s: ComparisonSummary) -> list[Choice]:
     """Error against time per row."""
     numbers = s["task"] == "regression"
     axis, _ = error_names(numbers)
-    key, shown = ("rmse", ".4g") if numbers else ("error_rate", ".1%")
-    entries = [entry for entry in s["ranking"] if entry["kind"] == "learner" and key in entry]
-    if not entries:
+    shown = ".4g" if numbers else ".1%"
+    points = [
+        (entry["name"], microseconds, error) for entry in s["ranking"] if entry["kind"] == "learner"
+        and (microseconds := entry.get("microseconds_per_row")) is not None and (error := error_of(entry)) < math.inf
+    ]  # fmt: skip
+    if not points:
         return []
-    names = [entry["name"] for entry in entries]
+    names = [name for name, _, _ in points]
     dots = {
-        "type": "scatter", "mode": "markers+text", "x": digits(entry["microseconds_per_row"] for entry in entries),
-        "y": digits((entry[key] for entry in entries), 5), "text": names, "textposition": "top center",
+        "type": "scatter", "mode": "markers+text", "x": digits(microseconds for _, microseconds, _ in points),
+        "y": digits((error for _, _, error in points), 5), "text": names, "textposition": "top center",
         "cliponaxis": False, "marker": {"size": 12, "color": [COLOURS.get(name, MODEL) for name in names]},
         "hovertemplate": f"%{{text}}<br>%{{x}} µs per row<br>{axis} %{{y:{shown}}}<extra></extra>",
     }  # fmt: skip

@@ -1,7 +1,7 @@
 """A run on a terminal: its progress while it goes on and its summary when it is over."""
 
 import time
-from typing import Any, Self
+from typing import Self
 
 from rich.console import Console, Group
 from rich.live import Live
@@ -9,7 +9,8 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
-from omkl.stream.run import Outcome, Run
+from omkl.stream.history import Errors
+from omkl.stream.run import Outcome, Run, RunSummary
 
 LIVE_EVERY = 0.1  # seconds between updates of the live panel
 PLAIN_EVERY = 10.0  # seconds between lines where there is no terminal
@@ -27,7 +28,7 @@ def kernel_name(text: str) -> str:
     return " ".join([family, *(f"{float(value):.3g}" for value in values if value)])
 
 
-def error_line(summary: dict[str, Any]) -> str:
+def error_line(summary: Errors) -> str:
     """The error and that of the baseline.
 
     >>> error_line({"scored": 10, "rmse": 0.5, "baseline_rmse": 1.0})
@@ -93,7 +94,7 @@ class RunDisplay(Display):
                 f"{run.source.records:,} rows, {rate:,.0f} rows/s, {error_line(summary)}", highlight=False
             )
 
-    def _panel(self, run: Run, summary: dict[str, Any], rate: float) -> Group:
+    def _panel(self, run: Run, summary: RunSummary, rate: float) -> Group:
         head = Text(f"{run.source.records:,} rows  {rate:,.0f} rows/s  ")
         size, at = run.source.size, run.source.at
         if size:

@@ -1,13 +1,12 @@
 """Charts of an error over time, for the reports of runs and of comparisons."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from html import escape
-from typing import Any
 
 import numpy as np
 
 from omkl.arrays import Index, Matrix, Vector
-from omkl.report.charts import chart, choice, digits
+from omkl.report.charts import Choice, Part, chart, choice, digits
 from omkl.stream.history import History
 
 MODEL, BASELINE, CHANGE = "#0072b2", "#8a8f98", "#cc79a7"
@@ -40,28 +39,31 @@ class Segments:
 Curve = Callable[[Segments, bool], Vector]  # (segments, so_far) -> a value for each segment
 
 
-def line(x: Any, y: Any, name: str, colour: str, hover: str, **more: Any) -> dict[str, Any]:
+def line(
+    x: Sequence[float | None], y: Sequence[float | None], name: str, colour: str, hover: str, *,
+    dash: str | None = None, **more: object,
+) -> Part:  # fmt: skip
     """A line, or a dot where there is one point only."""
-    style = {"color": colour, "width": 2} | more.pop("line", {})
+    style = {"color": colour, "width": 2} | ({} if dash is None else {"dash": dash})
     mode = "lines" if len(x) > 1 else "markers"
     return {"type": "scatter", "mode": mode, "x": x, "y": y, "name": escape(name), "line": style,
             "hovertemplate": hover, **more}  # fmt: skip
 
 
-def change_lines(history: History, top: float) -> list[dict[str, Any]]:
+def change_lines(history: History, top: float) -> list[Part]:
     """A vertical line at each change point."""
     rows = history.change_points()
     if not rows:
         return []
     x = [value for row in rows for value in (row, row, None)]
     y = [value for _ in rows for value in (0, top, None)]
-    return [line(x, y, "change point", CHANGE, "change near row %{x}<extra></extra>", line={"dash": "dot"})]
+    return [line(x, y, "change point", CHANGE, "change near row %{x}<extra></extra>", dash="dot")]
 
 
 def over_time(
     history: History, axis: str, model: Curve, baseline: tuple[str, Curve] | None = None, percent: bool = False,
     nominal: float | None = None,
-) -> list[dict[str, Any]]:  # fmt: skip
+) -> list[Choice]:  # fmt: skip
     """A quantity of the model, and of its baseline or nominal value if it has one, by segment and so far."""
     segments = Segments(history)
     if not len(segments.ends):
@@ -75,15 +77,15 @@ def over_time(
         data = [
             line(segments.ends.tolist(), digits(values, 5), name, MODEL if name == "omkl" else BASELINE,
                  f"up to row %{{x}}<br>{axis} %{{y:{shown}}}",
-                 line={} if name == "omkl" else {"dash": "dash"})
+                 dash=None if name == "omkl" else "dash")
             for name, values in curves.items()
         ]  # fmt: skip
         top = max((float(np.nanmax(v)) for v in curves.values() if np.isfinite(v).any()), default=1.0)
-        style: dict[str, Any] = {"tickformat": ".0%"} if percent else {"rangemode": "tozero"}
+        style: Part = {"tickformat": ".0%"} if percent else {"rangemode": "tozero"}
         if nominal is not None:
             hover = "nominal %{y:.0%}<extra></extra>"
             ends = [int(segments.ends[0]), int(segments.ends[-1])]
-            data.append(line(ends, [nominal] * 2, f"nominal {nominal:.0%}", BASELINE, hover, line={"dash": "dash"}))
+            data.append(line(ends, [nominal] * 2, f"nominal {nominal:.0%}", BASELINE, hover, dash="dash"))
             style["range"] = [min(0.5, float(np.nanmin(curves["omkl"]))) - 0.01, 1.01]
         about = f"{axis} of {title}: the model" + (f" and the baseline, {baseline[0]}" if baseline else "")
         made = chart(data + change_lines(history, top), "row", axis, about, hovermode="x unified",

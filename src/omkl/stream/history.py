@@ -1,15 +1,15 @@
 """The history of a run: errors over time, a sample of rows, kernel weights; of bounded size."""
 
-from typing import Any
+from typing import Required, TypedDict
 
 import numpy as np
 
 from omkl.algorithms.base import Task
 from omkl.arrays import Index, Mask, Matrix, Vector
-from omkl.persist import Arrays, demand, float_array
+from omkl.persist import Arrays, Json, demand, float_array
 from omkl.stream.baselines import most_frequent, running_means
 from omkl.stream.model import StreamModel
-from omkl.stream.predictions import LateTargets, Predictions
+from omkl.stream.predictions import LateTargets, Predictions, Targets, as_labels, as_numbers
 from omkl.stream.sample import RowSample
 from omkl.stream.targets import known
 
@@ -24,6 +24,21 @@ CALIBRATION_BINS = 10  # of [0, 1], in which predicted probabilities are compare
 JUMP, BEFORE, AFTER = 2.0, 16, 4
 ARRAYS = {"bins": "bins", "ends": "ends", "snapshots": "snapshots", "targets": "targets", "confusion": "confusion",
           "calibration": "confidence"}  # of a history, and their names in files  # fmt: skip
+
+
+class Errors(TypedDict, total=False):
+    """Errors over a whole run, of the model and of its baseline."""
+
+    scored: Required[int]  # rows with a target; the errors are there if there are any
+    mse: float  # of numbers
+    rmse: float
+    mae: float
+    baseline_mse: float
+    baseline_rmse: float
+    coverage: float
+    accuracy: float  # of labels
+    log_loss: float
+    baseline_accuracy: float
 
 
 class History:
@@ -87,16 +102,19 @@ class History:
         self._add_losses(p.rows, p.y_pred, p.y_true, covered, p.true_probability)
         self.scored += len(p.rows)
 
-    def _add_losses(self, rows: Any, y_pred: Any, y_true: Any, covered: Any, true_probability: Vector | None) -> None:
+    def _add_losses(
+        self, rows: Index, y_pred: Targets, y_true: Targets, covered: Mask | None, true_probability: Vector | None
+    ) -> None:
         n = len(y_pred)
         log_loss = np.zeros(n)
         if self.task == "regression":
-            error = y_pred - y_true
+            numbers = as_numbers(y_true)
+            error = as_numbers(y_pred) - numbers
             loss, absolute = error * error, np.abs(error)
-            baseline = (y_true - running_means(self.targets, y_true)) ** 2
+            baseline = (numbers - running_means(self.targets, numbers)) ** 2
         else:
             loss = absolute = (y_pred != y_true).astype(float)
-            baseline = (most_frequent(self.counts, y_true) != y_true).astype(float)
+            baseline = (most_frequent(self.counts, as_labels(y_true)) != y_true).astype(float)
             for label, truth in zip(y_pred, y_true, strict=True):
                 if label is not None:
                     self.confusion[self._place(truth), self._place(label)] += 1
@@ -111,7 +129,7 @@ class History:
             self.places[label] = len(self.places)
         return self.places.get(label, MAX_LABELS)
 
-    def _bin(self, rows: Any, table: Matrix) -> None:
+    def _bin(self, rows: Index, table: Matrix) -> None:
         at = self.scored
         while len(table):
             if at // self.width >= BINS:
@@ -149,14 +167,14 @@ class History:
 
     # Results
 
-    def summary(self) -> dict[str, Any]:
+    def summary(self) -> Errors:
         """Errors over the whole run, as JSON."""
         rows, loss, baseline, absolute, covered, with_interval, log_loss = (
             self.bins.sum(axis=0) if len(self.bins) else np.zeros(len(self.COLUMNS))
-        )
+        ).tolist()
         if not rows:
             return {"scored": 0}
-        out: dict[str, Any] = {"scored": int(rows)}
+        out: Errors = {"scored": int(rows)}
         if self.task == "regression":
             out |= {"mse": loss / rows, "rmse": float(np.sqrt(loss / rows)), "mae": absolute / rows,
                     "baseline_mse": baseline / rows, "baseline_rmse": float(np.sqrt(baseline / rows))}  # fmt: skip
@@ -167,7 +185,7 @@ class History:
             if log_loss:  # models by key predict no probabilities
                 out["log_loss"] = log_loss / rows
             out["baseline_accuracy"] = 1 - baseline / rows
-        return {name: value if isinstance(value, int) else float(value) for name, value in out.items()}
+        return out
 
     def change_points(self) -> list[int]:
         """Rows near which the stream seems to have changed."""
@@ -181,7 +199,7 @@ class History:
 
     # Files
 
-    def encode(self, arrays: Arrays) -> Any:
+    def encode(self, arrays: Arrays) -> Json:
         """The JSON body of a history; its arrays are added to `arrays`."""
         for name, in_file in ARRAYS.items():
             arrays[f"history.{in_file}"] = getattr(self, name)
@@ -192,7 +210,7 @@ class History:
                 "counts": list(self.counts.items()), "places": list(self.places)}  # fmt: skip
 
     @classmethod
-    def decode(cls, body: Any, arrays: Arrays) -> "History":
+    def decode(cls, body: Json, arrays: Arrays) -> "History":
         """The history that `encode` was called on."""
         self = cls(body["task"])
         for name, in_file in ARRAYS.items():
@@ -214,7 +232,7 @@ class History:
 def scored_rows(p: Predictions, mask: Mask) -> Predictions:
     """The rows that have a target; their keys are not needed."""
 
-    def some(values: Any) -> Any:
+    def some(values: Vector | None) -> Vector | None:
         return None if values is None else values[mask]
 
     return Predictions(p.rows[mask], None, p.y_pred[mask], some(p.lower), some(p.upper), some(p.probability),

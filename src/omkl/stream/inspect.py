@@ -3,7 +3,6 @@
 import json
 import os
 from functools import singledispatch
-from typing import Any
 
 import numpy as np
 from rich.console import Console
@@ -11,6 +10,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from omkl import persist
+from omkl.arrays import Vector
 from omkl.estimators.core import Core
 from omkl.estimators.cores import core_of
 from omkl.online import Online
@@ -18,7 +18,7 @@ from omkl.stream.checkpoint import Checkpoint
 from omkl.stream.display import kernel_name
 from omkl.stream.model import StreamModel
 
-Facts = dict[str, Any]
+Facts = dict[str, persist.Json]
 
 
 def facts(path: str) -> Facts:
@@ -27,7 +27,7 @@ def facts(path: str) -> Facts:
 
 
 @singledispatch
-def describe(model: Any, out: Facts) -> Facts:
+def describe(model: object, out: Facts) -> Facts:
     """`out` with the facts about a model; any class without a function of its own is an estimator."""
     out |= {"kind": f"{type(model).__module__.rpartition('.')[2]} {type(model).__name__}"}
     core = core_of(model)
@@ -80,7 +80,7 @@ def kernels_of(core: Core) -> Facts:
     return with_graph(core.online, names, core.kernel_weights().mean(axis=0))
 
 
-def with_graph(online: Online, names: list[str], weights: Any) -> Facts:
+def with_graph(online: Online, names: list[str], weights: Vector) -> Facts:
     """Kernels with their weights, and the graph among them if there is one."""
     names = names or [f"kernel {k + 1}" for k in range(len(weights))]
     out: Facts = {"kernels": [{"kernel": name, "weight": float(w)} for name, w in zip(names, weights, strict=False)]}

@@ -4,21 +4,22 @@
 """
 
 from dataclasses import fields
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
 
 from omkl import algorithms, persist
 from omkl.algorithms.base import Task
-from omkl.arrays import Mask, Matrix, Vector
+from omkl.arrays import Array, Mask, Matrix, Vector
 from omkl.estimators import files
-from omkl.estimators.core import Core
+from omkl.estimators.core import Core, LabelCore
+from omkl.estimators.cores import AnyCore
 from omkl.estimators.declaration import Declaration
 from omkl.kernels import Kernel
-from omkl.persist import Arrays, demand
+from omkl.persist import Arrays, Json, demand
 from omkl.stream.columns import Encoded
 from omkl.stream.notices import Notify
-from omkl.stream.predictions import Outputs, label_outputs
+from omkl.stream.predictions import Outputs, Targets, as_numbers, label_outputs
 from omkl.stream.raw import DataError
 
 if TYPE_CHECKING:
@@ -70,16 +71,16 @@ class Learner(Protocol):
     def n_keys(self) -> int | None:
         """How many keys have a model; None where there is one model for all rows."""
 
-    def start_batch(self, encoded: Encoded, y: Any) -> dict[int, list[str]]:
+    def start_batch(self, encoded: Encoded, y: Targets) -> dict[int, list[str]]:
         """Get ready for a batch; returns the features to add, by the row of the batch before which to add them."""
 
     def add_features(self, names: list[str]) -> None:
         """Make features known."""
 
-    def learnable(self, y: Any) -> Mask | None:
+    def learnable(self, y: Targets) -> Mask | None:
         """Rows whose target can be learned; None for all."""
 
-    def learn(self, X: Matrix, y: Any, keys: list[str] | None) -> Outputs:
+    def learn(self, X: Matrix, y: Targets, keys: list[str] | None) -> Outputs:
         """Predict each row, then learn it."""
 
     def predict(self, X: Matrix, keys: list[str] | None) -> Outputs:
@@ -94,13 +95,13 @@ class Learner(Protocol):
     def first_core(self) -> Core | None:
         """The core of the model, or of the model of the first key."""
 
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> dict[str, Json]:
         """What there is to say about a learner of several models, as JSON."""
 
-    def encode(self, arrays: Arrays) -> dict[str, Any]:
+    def encode(self, arrays: Arrays) -> dict[str, Json]:
         """The learner's part of a model file."""
 
-    def decode(self, body: Any, arrays: Arrays) -> None:
+    def decode(self, body: Json, arrays: Arrays) -> None:
         """Go on from what `encode` returned."""
 
 
@@ -120,12 +121,11 @@ class SingleModel:
 
     def __init__(self, declaration: Declaration, seed: int) -> None:
         self.declaration, self.seed = declaration, seed
-        self.core: Core | None = None
+        self.core: AnyCore | None = None
 
     @property
     def names(self) -> tuple[str, ...]:
-        names: Any = () if self.core is None else self.core.names
-        return names  # type: ignore[no-any-return]  # the encoder's, which are strings
+        return () if self.core is None else tuple(str(name) for name in self.core.names)
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -143,7 +143,7 @@ class SingleModel:
     def kernels(self) -> tuple[Kernel, ...]:
         return () if self.core is None else tuple(self.core.settings.all_kernels)
 
-    def start_batch(self, encoded: Encoded, y: Any) -> dict[int, list[str]]:
+    def start_batch(self, encoded: Encoded, y: Targets) -> dict[int, list[str]]:
         arrivals: dict[int, list[str]] = {}
         for name, at in encoded.arrivals.items():
             arrivals.setdefault(at, []).append(name)
@@ -155,26 +155,27 @@ class SingleModel:
         elif names:
             self.core = self.declaration.core(self.seed, sorted(names))
 
-    def learnable(self, y: Any) -> Mask | None:
+    def learnable(self, y: Targets) -> Mask | None:
         return None
 
-    def learn(self, X: Matrix, y: Any, keys: list[str] | None) -> Outputs:
-        core: Any = self.core
-        if self.declaration.task == "classification":
-            probabilities = core.learn_rows_probabilities(X, y.tolist())
-            return label_outputs(probabilities, self.labels)
+    def learn(self, X: Matrix, y: Targets, keys: list[str] | None) -> Outputs:
+        core = self.core
+        assert core is not None
+        if isinstance(core, LabelCore):
+            return label_outputs(core.learn_rows_probabilities(X, y.tolist()), self.labels)
+        numbers = as_numbers(y)
         if not core.intervals:
-            return Outputs(core.learn_rows(X, y))
-        out = core.learn_rows_interval(X, y, COVERAGE)
+            return Outputs(core.learn_rows(X, numbers))
+        out = core.learn_rows_interval(X, numbers, COVERAGE)
         return Outputs(out[:, 0], out[:, 1], out[:, 2])
 
     def predict(self, X: Matrix, keys: list[str] | None) -> Outputs:
-        core: Any = self.core
-        if self.declaration.task == "classification":
-            probabilities = np.empty((len(X), 0)) if core is None else core.probabilities(X)
-            return label_outputs(probabilities, self.labels)
+        core = self.core
         if core is None:
-            return Outputs(np.zeros(len(X)))
+            number = self.declaration.task == "regression"
+            return Outputs(np.zeros(len(X))) if number else label_outputs(np.empty((len(X), 0)), ())
+        if isinstance(core, LabelCore):
+            return label_outputs(core.probabilities(X), self.labels)
         if not core.intervals:
             return Outputs(core.predict(X))
         ends = core.predict_interval(X, COVERAGE)
@@ -192,13 +193,13 @@ class SingleModel:
     def first_core(self) -> Core | None:
         return self.core
 
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> dict[str, Json]:
         return {}
 
-    def encode(self, arrays: Arrays) -> dict[str, Any]:
+    def encode(self, arrays: Arrays) -> dict[str, Json]:
         return {"core": files.encode_core(self.core, arrays, compact=False), "names": [], "fleet": None}
 
-    def decode(self, body: Any, arrays: Arrays) -> None:
+    def decode(self, body: Json, arrays: Arrays) -> None:
         self.core = files.decode_core(body["core"], arrays)
 
 
@@ -227,7 +228,7 @@ class ModelPerKey:
     def n_keys(self) -> int | None:
         return None if self.fleet is None else len(self.fleet)
 
-    def start_batch(self, encoded: Encoded, y: Any) -> dict[int, list[str]]:
+    def start_batch(self, encoded: Encoded, y: Targets) -> dict[int, list[str]]:
         if self.fleet is None:
             from omkl.fleet import Fleet  # scikit-learn takes a second to load, and a single model does without
 
@@ -244,7 +245,7 @@ class ModelPerKey:
     def add_features(self, names: list[str]) -> None:
         """All of them are known from the first batch on."""
 
-    def learnable(self, y: Any) -> Mask | None:
+    def learnable(self, y: Targets) -> Mask | None:
         if self.declaration.task == "regression":
             return None
         known = set(self.labels)
@@ -253,7 +254,7 @@ class ModelPerKey:
                         "the labels of --by are those of the first piece (--every makes it longer)")  # fmt: skip
         return np.array([label in known for label in y], dtype=bool)
 
-    def learn(self, X: Matrix, y: Any, keys: list[str] | None) -> Outputs:
+    def learn(self, X: Matrix, y: Targets, keys: list[str] | None) -> Outputs:
         assert self.fleet is not None
         assert keys is not None
         return self._outputs(self.fleet.learn_rows(keys, X, y, gaps=True))
@@ -266,8 +267,9 @@ class ModelPerKey:
             return Outputs(np.zeros(len(X)) if number else np.full(len(X), None, dtype=object))
         return self._outputs(self.fleet.predict_rows(keys, X, gaps=True))
 
-    def _outputs(self, y_pred: Any) -> Outputs:
-        return Outputs(y_pred if self.declaration.task == "regression" else y_pred.astype(object))
+    def _outputs(self, y_pred: Array) -> Outputs:
+        number = self.declaration.task == "regression"
+        return Outputs(y_pred.astype(np.float64, copy=False) if number else y_pred.astype(object))
 
     def weights(self) -> Vector:
         return np.empty(0)
@@ -278,20 +280,19 @@ class ModelPerKey:
     def first_core(self) -> Core | None:
         if not self.fleet:
             return None
-        core: Core = self.fleet[next(iter(self.fleet))].core_
-        return core
+        return self.fleet[next(iter(self.fleet))].core_
 
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> dict[str, Json]:
         if not self.fleet:
             return {"keys": 0}
         keys = len(self.fleet)
         return {"keys": keys, "bytes_per_key": self.fleet.nbytes // keys, "of_key": next(iter(self.fleet))}
 
-    def encode(self, arrays: Arrays) -> dict[str, Any]:
+    def encode(self, arrays: Arrays) -> dict[str, Json]:
         fleet = None if self.fleet is None else persist.encode_part(self.fleet, arrays, "fleet:")
         return {"core": None, "names": list(self.names), "fleet": fleet}
 
-    def decode(self, body: Any, arrays: Arrays) -> None:
+    def decode(self, body: Json, arrays: Arrays) -> None:
         demand(body["fleet"] is not None and body["fleet"]["kind"] == "fleet", "no fleet")
         self.names = tuple(str(name) for name in body["names"])
         self.fleet = persist.decode_part(body["fleet"], arrays, "fleet:")

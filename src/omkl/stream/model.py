@@ -1,7 +1,7 @@
 """A learner together with the columns it learns from: what `omkl run` makes, saves and continues."""
 
 from collections.abc import Iterator
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 
@@ -118,7 +118,7 @@ class StreamModel:
             X[:, k] = features[name][start:stop]
         return X
 
-    def _learn_late(self, key: str, target: Any, late: LateTargets) -> None:
+    def _learn_late(self, key: str, target: float | str, late: LateTargets) -> None:
         """Learn a waiting row whose target has come; features that came after it have their fill values."""
         assert self.learner is not None
         x = self.waiting.resolve(key, target, late)

@@ -4,9 +4,9 @@ import errno
 import os
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any
 
 from omkl.algorithms.base import Task
+from omkl.persist import Json
 from omkl.stream.parsers import Format
 from omkl.stream.raw import DataError
 from omkl.stream.writer import WRITTEN
@@ -41,7 +41,7 @@ class Options:
     checkpoint: str | None = field(default=None, metadata={"free": True})
     report: str | None = field(default=None, metadata={"free": True})
 
-    def decisive(self) -> dict[str, Any]:
+    def decisive(self) -> dict[str, Json]:
         """As JSON, what two runs must share to be the same."""
         values = {f.name: getattr(self, f.name) for f in fields(self) if not f.metadata.get("free")}
         return {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}

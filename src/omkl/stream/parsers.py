@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -38,7 +38,7 @@ class Piece(NamedTuple):
     records: int
     first: int  # records before it in its file
     before: int  # and in all files
-    content: Any
+    content: bytes | pa.RecordBatch
     parse: Callable[..., Batch]
 
 
@@ -129,10 +129,10 @@ class CsvParser:
             content = content.decode(errors="replace").encode()
         return content
 
-    def _table(self, content: bytes, types: dict[str, Any]) -> tuple[pa.Table, list[Any]]:
-        bad: list[Any] = []
+    def _table(self, content: bytes, types: dict[str, pa.DataType]) -> tuple[pa.Table, list[pa.csv.InvalidRow]]:
+        bad: list[pa.csv.InvalidRow] = []
 
-        def skip(row: Any) -> str:
+        def skip(row: pa.csv.InvalidRow) -> str:
             bad.append(row)
             return "skip"
 
@@ -196,7 +196,7 @@ class JsonParser:
         return {name: whole(table[name]) for name in table.column_names}
 
     def _slow(self, piece: Piece) -> tuple[dict[str, pa.Array], Index]:
-        records: list[dict[str, Any]] = []
+        records: list[dict[str, object]] = []
         rows: list[int] = []
         for row, line in enumerate(piece.content.split(b"\n")[:-1], 1):
             try:
@@ -240,7 +240,7 @@ def _clean(text: str) -> str:
     return text if text.isascii() else text.encode(errors="surrogatepass").decode(errors="replace")
 
 
-def _text(value: Any) -> str | None:
+def _text(value: object) -> str | None:
     if value is None or isinstance(value, (list, dict)):
         return None
     if isinstance(value, bool):

@@ -1,16 +1,30 @@
 """Predictions for rows of a table, each made before its row was learned."""
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from omkl.arrays import Index, Matrix, Vector
+
+Labels = NDArray[np.object_]  # (n,) strings, None where there is no label
+Targets = Vector | Labels  # (n,) numbers with NaN, or labels with None, where nothing is known
+
+
+def as_numbers(y: Targets) -> Vector:
+    """Targets of a regression; nothing is copied."""
+    return y.astype(np.float64, copy=False)
+
+
+def as_labels(y: Targets) -> Labels:
+    """Targets of a classification; nothing is copied."""
+    return y.astype(np.object_, copy=False)
 
 
 class Outputs(NamedTuple):
     """What a learner predicts for some rows: numbers, or labels with their probabilities."""
 
-    y_pred: Any  # (n,)
+    y_pred: Targets
     lower: Vector | None = None  # (n,) ends of the interval, where the learner has one
     upper: Vector | None = None
     labels: tuple[str, ...] = ()
@@ -22,11 +36,11 @@ class Predictions(NamedTuple):
 
     rows: Index  # (n,)
     keys: list[str] | None
-    y_pred: Any  # (n,) numbers, or labels
+    y_pred: Targets
     lower: Vector | None  # (n,) ends of the interval, where the learner has one
     upper: Vector | None
     probability: Vector | None  # (n,) of the predicted label
-    y_true: Any  # (n,) NaN or None where it is not known
+    y_true: Targets
     true_probability: Vector | None  # (n,) predicted for the true label
     probabilities: list[dict[str, float]] | None = None  # of every label, where rows have keys
 
@@ -34,8 +48,8 @@ class Predictions(NamedTuple):
 class LateTargets(NamedTuple):
     """Targets that came after their row: what had been predicted, and what was true."""
 
-    y_pred: list[Any]
-    y_true: list[Any]
+    y_pred: list[float | str | None]
+    y_true: list[float | str | None]
     true_probability: list[float]
     covered: list[bool]  # by the interval
 
@@ -59,7 +73,7 @@ def label_outputs(probabilities: Matrix, labels: tuple[str, ...]) -> Outputs:
     return Outputs(y_pred, labels=labels, probabilities=probabilities)
 
 
-def with_targets(out: Outputs, rows: Index, y_true: Any, keys: list[str] | None) -> Predictions:
+def with_targets(out: Outputs, rows: Index, y_true: Targets, keys: list[str] | None) -> Predictions:
     """Outputs of a learner with the targets of their rows."""
     if out.probabilities is None:
         return Predictions(rows, keys, out.y_pred, out.lower, out.upper, None, y_true, None)
@@ -83,13 +97,16 @@ def concatenated(parts: list[Predictions], keyed: bool) -> Predictions:
     if len(parts) == 1:
         return parts[0]
 
-    def joined(name: str) -> Any:
-        values = [getattr(part, name) for part in parts]
+    def joined(values: list[Vector | None]) -> Vector | None:
         if all(value is None for value in values):
             return None
-        filled = [np.full(len(part.rows), np.nan) if value is None else value
-                  for value, part in zip(values, parts, strict=True)]  # fmt: skip
-        return np.concatenate(filled)
+        return np.concatenate([np.full(len(part.rows), np.nan) if value is None else value
+                               for value, part in zip(values, parts, strict=True)])  # fmt: skip
 
     keys = None if parts[0].keys is None else [key for part in parts for key in part.keys or []]
-    return Predictions(joined("rows"), keys, *(joined(name) for name in Predictions._fields[2:-1]))
+    return Predictions(
+        np.concatenate([part.rows for part in parts]), keys, np.concatenate([part.y_pred for part in parts]),
+        joined([part.lower for part in parts]), joined([part.upper for part in parts]),
+        joined([part.probability for part in parts]), np.concatenate([part.y_true for part in parts]),
+        joined([part.true_probability for part in parts]),
+    )  # fmt: skip

@@ -1,6 +1,6 @@
 """From a batch of a table to features, targets and keys: what one learner, or several, learn from."""
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -10,6 +10,7 @@ from omkl.stream.cells import labels
 from omkl.stream.columns import Encoded, Encoder
 from omkl.stream.notices import Notices
 from omkl.stream.parsers import Batch
+from omkl.stream.predictions import Targets
 from omkl.stream.raw import DataError
 from omkl.stream.targets import Target, known
 from omkl.stream.waiting import LATE, LEARN, PREDICT, WaitingRows
@@ -19,7 +20,7 @@ class Prepared(NamedTuple):
     """Rows of a table as features and targets."""
 
     rows: Index  # (n,)
-    y: Any  # (n,) NaN or None where it is not known
+    y: Targets
     keys: list[str] | None
     roles: Index  # (n,) LEARN, PREDICT or LATE
     encoded: Encoded  # of the rows that are not LATE
@@ -63,7 +64,7 @@ class Preparer:
         encoded = self.encoder.encode(batch if with_features.all() else filtered(batch, with_features), new_features)
         return Prepared(batch.rows, y, keys, roles, encoded)
 
-    def split(self, batch: Batch, learn: bool) -> tuple[Batch, Any, list[str] | None]:
+    def split(self, batch: Batch, learn: bool) -> tuple[Batch, Targets, list[str] | None]:
         """A batch without its target and key columns, its targets, and its keys."""
         columns = dict(batch.columns)
         target = columns.pop(self.target.name, None)

@@ -6,7 +6,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable
-from typing import Any, BinaryIO
+from typing import BinaryIO, Protocol
 
 import pyarrow as pa
 
@@ -134,6 +134,12 @@ class Raw(io.RawIOBase):
         super().close()
 
 
+class ByteStream(Protocol):
+    """Something that bytes are read from; none at its end."""
+
+    def read(self, n: int) -> bytes: ...
+
+
 class Decompressed:
     """The content of a gzip, zstd, bz2 or lz4 stream."""
 
@@ -141,7 +147,7 @@ class Decompressed:
         import gzip
 
         # gzip files are often several members one after the other, which only Python's own reader follows
-        self._inner: Any = (
+        self._inner: gzip.GzipFile | pa.CompressedInputStream = (
             gzip.GzipFile(fileobj=raw) if compression == "gzip" else pa.CompressedInputStream(raw, compression)
         )
         # of a pipe, the bytes available; of a file, all that were requested
@@ -177,7 +183,7 @@ class Decompressed:
 class Transcoded:
     """Text of another encoding as UTF-8."""
 
-    def __init__(self, stream: Any, encoding: str, name: str) -> None:
+    def __init__(self, stream: ByteStream, encoding: str, name: str) -> None:
         import codecs
 
         try:
@@ -200,7 +206,7 @@ class Transcoded:
                 return text.encode()
 
 
-def decoded(stream: Any, start: bytes, encoding: str | None, name: str) -> Any:
+def decoded(stream: ByteStream, start: bytes, encoding: str | None, name: str) -> ByteStream:
     if encoding is None and start[:2] in (b"\xff\xfe", b"\xfe\xff"):
         encoding = "utf-32" if start[2:4] == b"\x00\x00" else "utf-16"
     if encoding is None or encoding.lower().replace("_", "-") in ("utf-8", "utf8"):

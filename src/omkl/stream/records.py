@@ -1,13 +1,12 @@
 """Cuts a stream of text into whole records, the same way however the bytes arrive."""
 
 import re
-from typing import Any
 
 import numpy as np
 
 from omkl.arrays import Index
 from omkl.stream.parsers import Reading
-from omkl.stream.raw import READ, DataError
+from omkl.stream.raw import READ, ByteStream, DataError
 
 MAX_PIECE = 8 << 20  # bytes; a piece ends here even if it has fewer rows than wanted
 MAX_RECORD = 16 << 20
@@ -19,7 +18,7 @@ class Cutter:
     A quote at the beginning of a field opens it; up to the closing quote everything is content, line ends too.
     """
 
-    def __init__(self, stream: Any, name: str, reading: Reading, *, quoted: bool, header: bool) -> None:
+    def __init__(self, stream: ByteStream, name: str, reading: Reading, *, quoted: bool, header: bool) -> None:
         self._stream, self._name, self._reading, self._quoted = stream, name, reading, quoted
         self._buffer = b""
         self._begins: Index = np.empty(0, dtype=np.int64)  # of records in the buffer

@@ -5,14 +5,15 @@ import time
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import TypedDict
 
 import numpy as np
 
 from omkl import persist
+from omkl.algorithms.base import Task
 from omkl.errors import BudgetWarning
 from omkl.stream.checkpoint import Checkpoint, Progress, load_checkpoint
-from omkl.stream.history import History
+from omkl.stream.history import Errors, History
 from omkl.stream.model import StreamModel
 from omkl.stream.notices import Notices
 from omkl.stream.options import PIECE_ROWS, Options, check_outputs
@@ -26,11 +27,44 @@ from omkl.stream.writer import Writer
 LEADING = 3  # kernels that a summary names
 
 
+class KernelWeight(TypedDict):
+    """A kernel by its name, and its weight in the prediction."""
+
+    kernel: str
+    weight: float
+
+
+class KeyCount(TypedDict, total=False):
+    keys: int  # where every key has a model
+
+
+class RunSummary(Errors, KeyCount):
+    """The results of a run, as JSON."""
+
+    target: str
+    task: Task | None
+    learner: str
+    rows: int
+    learned: int
+    skipped: int
+    waiting: int
+    features: int
+    kernels: list[KernelWeight]  # those with the largest weights
+    changes: list[int]  # rows near which the stream seems to have changed
+
+
+class FinalSummary(RunSummary):
+    """The results of a run that is over, and how long it took."""
+
+    seconds: float
+    rows_per_second: float
+
+
 @dataclass
 class Outcome:
     """How a run ended."""
 
-    summary: dict[str, Any]
+    summary: FinalSummary
     model: StreamModel
     history: History | None
     stopped: bool = False
@@ -91,7 +125,8 @@ class Run:
                 if self.writer is not None:
                     self.writer.close()
         seconds = time.monotonic() - began
-        summary = self.summary() | {
+        summary: FinalSummary = {
+            **self.summary(),
             "seconds": seconds,
             "rows_per_second": (self.source.records - rows_before) / max(seconds, 1e-9),
         }
@@ -162,18 +197,20 @@ class Run:
         self.progress.finished = not self.stop.requested
         self._checkpoint()
 
-    def summary(self) -> dict[str, Any]:
+    def summary(self) -> RunSummary:
         """The results so far, as JSON; nothing in it depends on time."""
         model, history = self.model, self.history
         weights = model.weights()
         leading = np.argsort(-weights, kind="stable")[:LEADING]
-        keys = None if model.learner is None else model.learner.n_keys
+        n_keys = None if model.learner is None else model.learner.n_keys
+        keys: KeyCount = {} if n_keys is None else {"keys": n_keys}
+        errors: Errors = {"scored": 0} if history is None else history.summary()
         return {
             "target": model.target, "task": model.task, "learner": model.algorithm,
             "rows": self.source.records, "learned": model.learned, "skipped": self.reading.skipped,
-            "waiting": len(model.waiting), **({} if keys is None else {"keys": keys}),
+            "waiting": len(model.waiting), **keys,
             "features": len(model.encoder.features),
-            **(history.summary() if history is not None else {"scored": 0}),
+            **errors,
             "kernels": [{"kernel": str(model.kernels[k]), "weight": float(weights[k])} for k in leading],
             "changes": [] if history is None else history.change_points(),
         }  # fmt: skip

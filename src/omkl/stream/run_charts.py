@@ -1,13 +1,12 @@
 """Charts of a run's predictions: of numbers with their intervals and residuals, and of labels."""
 
 from html import escape
-from typing import Any
 
 import numpy as np
 
 from omkl.arrays import Matrix
 from omkl.estimators.core import in_order
-from omkl.report.charts import Chart, chart, choice, digits
+from omkl.report.charts import Chart, Choice, Part, chart, choice, digits
 from omkl.stream.error_charts import BASELINE, MODEL, line, over_time
 from omkl.stream.history import History
 from omkl.stream.learner import COVERAGE
@@ -19,7 +18,7 @@ MAX_NAME = 24  # characters of a label in a chart
 # Numbers
 
 
-def regression_charts(history: History, target: str) -> dict[str, list[Any]]:
+def regression_charts(history: History, target: str) -> dict[str, list[Choice]]:
     """The charts of a target that is a number, by the name of their figure."""
     charts = {
         "error": over_time(
@@ -48,7 +47,7 @@ def predictions(rows: Matrix, target: str, joined: bool) -> Chart:
     """Predictions with their interval and the true values, by row."""
     at = rows[:, 0].astype(int).tolist()
     y_true, y_pred, lower, upper = (digits(column, 5) for column in rows[:, 1:].T)
-    data: list[Any] = []
+    data: list[Part] = []
     if any(v is not None for v in lower):
         edge = {"mode": "lines", "line": {"width": 0, "color": MODEL}, "hoverinfo": "skip"}
         data += [
@@ -67,7 +66,7 @@ def predictions(rows: Matrix, target: str, joined: bool) -> Chart:
     return chart(data, "row", escape(target), f"Predicted and true values of {len(at)} rows", hovermode="x")
 
 
-def residuals(rows: Matrix) -> list[dict[str, Any]]:
+def residuals(rows: Matrix) -> list[Choice]:
     """True minus predicted values of the sampled rows: their histogram, against the prediction, over time."""
     if len(rows) < 2:
         return []
@@ -92,7 +91,7 @@ def residuals(rows: Matrix) -> list[dict[str, Any]]:
 # Labels
 
 
-def classification_charts(history: History) -> dict[str, list[Any]]:
+def classification_charts(history: History) -> dict[str, list[Choice]]:
     """The charts of a target that is a label, by the name of their figure."""
     charts = {
         "error": over_time(
@@ -110,7 +109,7 @@ def classification_charts(history: History) -> dict[str, list[Any]]:
     return charts
 
 
-def confusion_matrix(history: History) -> list[dict[str, Any]]:
+def confusion_matrix(history: History) -> list[Choice]:
     """How often each label was predicted where each label was true."""
     if not history.places:
         return []
@@ -135,7 +134,7 @@ def confusion_matrix(history: History) -> list[dict[str, Any]]:
     return [choice("all rows", chart([table], "predicted label", "true label", about, **axes))]
 
 
-def calibration_curve(history: History) -> list[dict[str, Any]]:
+def calibration_curve(history: History) -> list[Choice]:
     """How often the predicted label was correct, against its predicted probability."""
     rows, probability, correct = history.calibration[history.calibration[:, 0] > 0].T
     if not len(rows):
@@ -146,7 +145,7 @@ def calibration_curve(history: History) -> list[dict[str, Any]]:
         "marker": {"size": digits(6 + 12 * np.sqrt(rows / rows.max()))},
         "hovertemplate": "predicted probability %{x:.1%}<br>correct in %{y:.1%}<br>%{customdata} rows<extra></extra>",
     }  # fmt: skip
-    diagonal = line([0, 1], [0, 1], "perfectly calibrated", BASELINE, "", line={"dash": "dash"}, hoverinfo="skip")
+    diagonal = line([0, 1], [0, 1], "perfectly calibrated", BASELINE, "", dash="dash", hoverinfo="skip")
     share = {"tickformat": ".0%", "range": [-0.02, 1.03]}
     about = "Calibration curve: the share of correct labels against their predicted probability"
     made = chart([dots, diagonal], "", "", about, xaxis={"title": {"text": "predicted probability"}, **share},

@@ -2,13 +2,13 @@
 
 import os
 from collections.abc import Sequence
-from typing import Any
 
 from omkl.persist import write_atomically
+from omkl.report.charts import Choice
 from omkl.report.render import render
 from omkl.stream.display import kernel_name
 from omkl.stream.learner import COVERAGE
-from omkl.stream.run import Outcome
+from omkl.stream.run import Outcome, RunSummary
 from omkl.stream.run_charts import classification_charts, regression_charts
 from omkl.stream.weight_charts import NO_KERNEL, VISIBLE, weight_charts, without_kernel
 
@@ -21,7 +21,7 @@ def write(outcome: Outcome, path: str | os.PathLike[str]) -> None:
 def page(outcome: Outcome) -> str:
     """The report as one HTML file that opens without a network."""
     s, history, model = outcome.summary, outcome.history, outcome.model
-    figures: dict[str, list[Any]] = {}
+    figures: dict[str, list[Choice]] = {}
     if history is not None:
         regression = history.task == "regression"
         figures = regression_charts(history, s["target"]) if regression else classification_charts(history)
@@ -47,7 +47,7 @@ def sources(data: Sequence[str]) -> str:
     return ", ".join("standard input" if path == "-" else os.path.basename(path) for path in data)
 
 
-def cards(s: dict[str, Any]) -> list[tuple[str, str]]:
+def cards(s: RunSummary) -> list[tuple[str, str]]:
     """The main results: numbers, and what they are."""
     out = [(f"{s['rows']:,}", f"rows read, {s['learned']:,} of them learned")]
     if not s.get("scored"):

@@ -1,10 +1,9 @@
 """A uniform sample of the rows of a stream, of bounded size."""
 
-from typing import Any
-
 import numpy as np
+from numpy.typing import NDArray
 
-from omkl.arrays import Matrix
+from omkl.arrays import Index, Matrix, Vector
 
 
 class RowSample:
@@ -22,7 +21,7 @@ class RowSample:
         self.max_rows, self.stride = max_rows, 1
         self.rows: Matrix = np.empty((0, width))
 
-    def add(self, numbers: Any, values: Matrix) -> None:
+    def add(self, numbers: Index, values: Matrix) -> None:
         """Rows with their numbers, which must increase."""
         table = np.column_stack((numbers, values))
         self.rows = np.vstack((self.rows, table[row_hash(numbers) % self.stride == 0]))
@@ -31,9 +30,9 @@ class RowSample:
             self.rows = self.rows[row_hash(self.rows[:, 0]) % self.stride == 0]
 
 
-def row_hash(numbers: Any) -> Any:
+def row_hash(numbers: Index | Vector) -> NDArray[np.uint64]:
     """A 64-bit hash of each row number: the mixing of SplitMix64."""
-    z = np.asarray(numbers).astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+    z = numbers.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
     for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
         z = (z ^ (z >> np.uint64(shift))) * np.uint64(factor)
     return z ^ (z >> np.uint64(31))

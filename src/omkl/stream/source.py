@@ -11,14 +11,13 @@ import os
 import re
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet
 
 from omkl.stream.parsers import Batch, CsvParser, Format, JsonParser, Piece, Reading, check_unique
-from omkl.stream.raw import DataError, Decompressed, Raw, compression_of, decoded, first_line
+from omkl.stream.raw import ByteStream, DataError, Decompressed, Raw, compression_of, decoded, first_line
 from omkl.stream.records import Cutter
 
 _ENDINGS: dict[str, Format] = {
@@ -124,7 +123,7 @@ class Source:
     def _cut_one(self, name: str, raw: "Raw") -> Iterator[Piece]:
         start = raw.peek(8)
         stem = name
-        stream: Any = raw
+        stream: Raw | Decompressed = raw
         if (compression := compression_of(start)) is not None:
             stream = Decompressed(raw, compression, name)
             stem = stem[: stem.rfind(".")] if "." in stem else stem
@@ -153,7 +152,7 @@ class Source:
 
     # Text
 
-    def _cut_text(self, name: str, stream: Any, kind: Format) -> Iterator[Piece]:
+    def _cut_text(self, name: str, stream: ByteStream, kind: Format) -> Iterator[Piece]:
         header = self.reading.header and kind != "jsonl"
         cutter = Cutter(stream, name, self.reading, quoted=kind != "jsonl", header=header)
         head = cutter.peek()
@@ -188,7 +187,7 @@ class Source:
         if kind == "parquet":
             if not raw.seekable():
                 raise DataError(f"{name}: Parquet cannot be read from a pipe; give the file, or pipe Arrow or CSV")
-            batches: Iterable[Any] = pa.parquet.ParquetFile(raw).iter_batches(batch_size=self.piece_rows)
+            batches: Iterable[pa.RecordBatch] = pa.parquet.ParquetFile(raw).iter_batches(batch_size=self.piece_rows)
         elif raw.seekable() and raw.peek(6) == b"ARROW1":
             reader = pa.ipc.open_file(raw)
             batches = (reader.get_batch(k) for k in range(reader.num_record_batches))
@@ -209,10 +208,11 @@ class Source:
                 rows += len(part)
 
     def _parse_binary(self, piece: Piece) -> Batch:
-        names = piece.content.schema.names
+        batch: pa.RecordBatch = piece.content
+        names = batch.schema.names
         check_unique(piece.name, names)
-        columns = {name: piece.content.column(k) for k, name in enumerate(names) if self.reading.wanted(name)}
-        return Batch(piece.before + np.arange(1, len(piece.content) + 1), columns)
+        columns = {name: batch.column(k) for k, name in enumerate(names) if self.reading.wanted(name)}
+        return Batch(piece.before + np.arange(1, len(batch) + 1), columns)
 
 
 def _guess(name: str, start: bytes) -> Format:

@@ -1,7 +1,5 @@
 """The target column: whether it holds numbers or labels, and its cells as such."""
 
-from typing import Any
-
 import numpy as np
 import pyarrow as pa
 
@@ -9,6 +7,7 @@ from omkl.algorithms.base import Task
 from omkl.arrays import Mask, Vector
 from omkl.stream.cells import Comma, commas, labels, numbers
 from omkl.stream.notices import Notify
+from omkl.stream.predictions import Labels, Targets
 from omkl.stream.raw import DataError
 from omkl.validation import LARGEST_TARGET
 
@@ -32,7 +31,7 @@ class Target:
         self.comma: Comma | None = None  # what commas in numbers are
         self.labels: set[str] = set()
 
-    def read(self, array: pa.Array, learn: bool) -> Any:
+    def read(self, array: pa.Array, learn: bool) -> Targets:
         """(n,) numbers with NaN, or labels with None, where there is no usable target.
 
         >>> Target("y", None, lambda about, text: None).read(pa.array(["1", "", "2.5"]), learn=True)
@@ -42,7 +41,7 @@ class Target:
             self.task = self._guess_task(array)
         return self._labels(array, learn) if self.task == "classification" else self._numbers(array, learn)
 
-    def _labels(self, array: pa.Array, learn: bool) -> Any:
+    def _labels(self, array: pa.Array, learn: bool) -> Labels:
         found = labels(array)
         self.labels.update(label for label in found if label is not None and learn)
         if len(self.labels) > MAX_LABELS:
@@ -95,7 +94,7 @@ class Target:
         return "regression"
 
 
-def known(y: Any) -> Mask:
+def known(y: Targets) -> Mask:
     """Where a target is known.
 
     >>> known(np.array([1.0, np.nan])), known(np.array(["a", None], dtype=object))

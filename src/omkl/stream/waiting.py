@@ -1,6 +1,6 @@
 """Delayed labels: rows that wait for their target, which comes in a later row with the same key."""
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -15,7 +15,7 @@ class WaitingRow(NamedTuple):
     """A row without its target, and what was predicted for it."""
 
     x: Vector
-    y_pred: Any
+    y_pred: float | str | None
     interval: tuple[float, float] | None
     probabilities: dict[str, float] | None
 
@@ -60,11 +60,15 @@ class WaitingRows:
                 self.notify("pending", f"more than {self.capacity} rows wait for their target; the oldest are dropped, "
                             f"key {oldest!r} first (--pending keeps more)")  # fmt: skip
 
-    def resolve(self, key: str, y_true: Any, late: LateTargets) -> Vector:
+    def resolve(self, key: str, y_true: float | str, late: LateTargets) -> Vector:
         """Take a row out, compare its prediction with the target that has come, and return its features."""
         row = self.rows.pop(key)
         late.y_pred.append(row.y_pred)
         late.y_true.append(y_true)
-        late.true_probability.append(0.0 if row.probabilities is None else row.probabilities.get(y_true, 0.0))
-        late.covered.append(row.interval is not None and row.interval[0] <= y_true <= row.interval[1])
+        if isinstance(y_true, str):
+            late.true_probability.append((row.probabilities or {}).get(y_true, 0.0))
+            late.covered.append(False)
+        else:
+            late.true_probability.append(0.0)
+            late.covered.append(row.interval is not None and row.interval[0] <= y_true <= row.interval[1])
         return row.x

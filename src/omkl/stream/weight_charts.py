@@ -1,12 +1,11 @@
 """Charts of the kernel weights over time."""
 
 from html import escape
-from typing import Any
 
 import numpy as np
 
 from omkl.arrays import Matrix, Vector
-from omkl.report.charts import Chart, chart, choice, digits
+from omkl.report.charts import Chart, Choice, chart, choice, digits
 from omkl.stream.display import kernel_name
 from omkl.stream.history import History
 from omkl.stream.model import StreamModel
@@ -17,7 +16,7 @@ NO_KERNEL = "linear model and memory"  # GraphMKL's experts that have no kernel
 VISIBLE = 0.005  # a smaller weight is not shown
 
 
-def weight_charts(model: StreamModel, history: History, rows: int) -> list[dict[str, Any]]:
+def weight_charts(model: StreamModel, history: History, rows: int) -> list[Choice]:
     """The weight of every kernel over time, and after the last of the rows."""
     now = model.weights()
     if not len(now):

@@ -4,16 +4,19 @@ import json
 import os
 import stat
 import sys
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import BinaryIO, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.csv
 
+from omkl.arrays import Array
 from omkl.stream.predictions import Predictions
 from omkl.stream.raw import DataError
 
+Column: TypeAlias = Array | Sequence[str] | pa.Array
 WRITTEN = (".csv", ".tsv", ".jsonl")
 
 
@@ -104,9 +107,9 @@ def _size(path: str) -> int | None:
     return os.path.getsize(path) if os.path.exists(path) else None
 
 
-def table(p: Predictions) -> dict[str, Any]:
+def table(p: Predictions) -> dict[str, Column]:
     """The columns of a prediction file."""
-    columns: dict[str, Any] = {"row": p.rows}
+    columns: dict[str, Column] = {"row": p.rows}
     if p.keys is not None:
         columns["key"] = p.keys
     labels = p.y_pred.dtype == object
@@ -119,6 +122,6 @@ def table(p: Predictions) -> dict[str, Any]:
     return columns
 
 
-def _as_list(values: Any) -> list[Any]:
+def _as_list(values: Column) -> list[int | float | str | None]:
     out = values.to_pylist() if isinstance(values, pa.Array) else list(np.asarray(values).tolist())
     return [None if isinstance(v, float) and v != v else v for v in out]

@@ -2,13 +2,13 @@
 
 from typing import Any
 
-from omkl.report.charts import Chart, chart, choice
+from omkl.report.charts import Chart, Choice, chart, choice
 from omkl_lab.reproduce.charts import COLOURS
 
 CITED = {"SFG-MKL": "3/4", "SFG-MKL-R": "1/2", "OMKL-GF": "5/6", "Raker": "1/2"}
 
 
-def charts_of(theory: Any) -> list[dict[str, Any]]:
+def charts_of(theory: Any) -> list[Choice]:
     """Regret and bounds against T, one chart per stream."""
     return [choice(stream["dataset"], regret_chart(stream)) for stream in theory["streams"]]
 
