@@ -2,12 +2,17 @@
 
 import math
 import numbers
+from typing import TYPE_CHECKING, SupportsFloat
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from omkl.arrays import Mask, Matrix, Vector
 from omkl.engine import first_above, first_not_finite
+
+if TYPE_CHECKING:
+    import narwhals as nw
+    from narwhals.typing import IntoSeries
 
 LARGEST_TARGET, LARGEST_WEIGHT = 1e100, 1e30  # whose squares and products are still finite
 UNCHANGED = "(no row of this chunk was learned)"
@@ -108,10 +113,38 @@ def many_targets(y: ArrayLike, rows: int, kind: str, outputs: int) -> Vector:
     return y
 
 
-def one_weight(weight: float) -> None:
+def finite_number(y: SupportsFloat, name: str) -> float:
+    """A target as a float."""
+    try:
+        number = float(y)
+    except (TypeError, ValueError):
+        number = math.nan
+    if not math.isfinite(number):
+        raise ValueError(f"{name} must be a finite number, got {y!r}; drop the row")
+    return number
+
+
+def finite_column(values: "nw.Series[IntoSeries]", name: str) -> Vector:
+    """A column of a frame as finite numbers."""
+    try:
+        column: Vector = values.to_numpy().astype(np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(f"column {name!r} must be numeric, got {values.dtype}; encode it first") from None
+    if (row := first_not_finite(column)) >= 0:
+        raise ValueError(
+            f"column {name!r} must be finite, got {column[row]} in row {row}; impute or drop it "
+            "(no row of this frame was learned)"
+        )
+    return column
+
+
+# Sample weights
+
+
+def one_weight(weight: float, name: str = "weight") -> None:
     if not 0 <= weight <= LARGEST_WEIGHT:
         raise ValueError(
-            f"weight must be a finite number of at least 0, got {weight}; the largest is {LARGEST_WEIGHT:g}"
+            f"{name} must be a finite number of at least 0, got {weight!r}; the largest is {LARGEST_WEIGHT:g}"
         )
 
 

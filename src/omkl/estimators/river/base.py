@@ -4,7 +4,6 @@ Features may appear, disappear or come in another order; a missing feature count
 comes late is learned by key: `predict_one(x, key=k)`, and `learn_key(k, y)` once it is known.
 """
 
-import math
 import warnings
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ from narwhals.typing import IntoDataFrame, IntoSeries
 from numpy.typing import ArrayLike
 from river import base, proba
 
+from omkl import validation
 from omkl.algorithms.base import AlgorithmSettings, Task
 from omkl.arrays import Matrix, Vector
 from omkl.estimators.core import Core, LabelCore, NumberCore, Row, Scale, check_row, in_order, make_seed
@@ -116,7 +116,7 @@ class Estimator(Generic[C, Y]):
     def _core_for(self, frame: Frame) -> C:
         """The core that learns this frame; its columns become known, unless one of them is refused."""
         for name in frame.columns:
-            checked_column(frame, name)
+            validation.finite_column(frame[name], name)
         if self._core is None:
             return self._start(frame.columns)
         self._core.add_features(frame.columns)
@@ -128,26 +128,12 @@ def matrix(frame: Frame, core: Core) -> Matrix:
     X = np.full((len(frame), len(core.names)), core.missing)
     for k, name in enumerate(core.names):
         if isinstance(name, str) and name in frame.columns:
-            X[:, k] = checked_column(frame, name)
+            X[:, k] = validation.finite_column(frame[name], name)
     return X
 
 
 def as_frame(X: IntoDataFrame) -> Frame:
     return nw.from_native(X, eager_only=True)
-
-
-def checked_column(frame: Frame, name: str) -> Vector:
-    try:
-        column: Vector = frame[name].to_numpy().astype(np.float64)
-    except (TypeError, ValueError):
-        raise ValueError(f"column {name!r} must be numeric, got {frame[name].dtype}; encode it first") from None
-    if not np.isfinite(column).all():
-        row = int(np.argmin(np.isfinite(column)))
-        raise ValueError(
-            f"column {name!r} must be finite, got {column[row]} in row {row}; impute or drop it "
-            "(no row of this frame was learned)"
-        )
-    return column
 
 
 def as_series(name: str, values: Vector | Sequence[Hashable], like: Frame) -> IntoSeries:
@@ -156,12 +142,6 @@ def as_series(name: str, values: Vector | Sequence[Hashable], like: Frame) -> In
     index = nw.maybe_get_index(like)
     made: IntoSeries = (series if index is None else nw.maybe_set_index(series, index=index)).to_native()
     return made
-
-
-def checked_weight(w: float) -> float:
-    if not 0 <= w < math.inf:
-        raise ValueError(f"w must be a finite number of at least 0, got {w!r}")
-    return w
 
 
 class Regressor(Estimator[NumberCore, float], base.MiniBatchRegressor):
@@ -180,7 +160,8 @@ class Regressor(Estimator[NumberCore, float], base.MiniBatchRegressor):
 
     def learn_one(self, x: Row, y: float, w: float = 1.0) -> None:
         """Learn one row; it counts w times."""
-        y, w = checked_target(y), checked_weight(w)
+        y = validation.finite_number(y, "y")
+        validation.one_weight(w, "w")
         core = self._core
         if core is None:
             check_row(x)
@@ -209,16 +190,6 @@ class Regressor(Estimator[NumberCore, float], base.MiniBatchRegressor):
             raise ValueError(f"y must be finite, got {targets[row]} in row {row} (no row was learned)")
         core = self._core_for(frame)
         return core.learn_rows(matrix(frame, core), targets)
-
-
-def checked_target(y: float) -> float:
-    try:
-        number = float(y)
-    except (TypeError, ValueError):
-        number = math.nan
-    if not math.isfinite(number):
-        raise ValueError(f"y must be a finite number, got {y!r}; drop the row")
-    return number
 
 
 class Classifier(Estimator[LabelCore, Hashable], base.MiniBatchClassifier):
@@ -252,7 +223,7 @@ class Classifier(Estimator[LabelCore, Hashable], base.MiniBatchClassifier):
 
     def learn_one(self, x: Row, y: Hashable, w: float = 1.0) -> None:
         """Learn one row; it counts w times. A label that was never seen becomes known."""
-        w = checked_weight(w)
+        validation.one_weight(w, "w")
         core = self._core
         if core is None:
             check_row(x)
