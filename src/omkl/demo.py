@@ -7,7 +7,7 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from rich import box
@@ -101,7 +101,7 @@ def last_value(X: Matrix, y: Vector) -> Vector:
     return np.concatenate(([0.0], y[:-1]))
 
 
-def learners(seed: int) -> dict[str, Callable[[Matrix, Vector], Any]]:
+def learners(seed: int) -> dict[str, Callable[[Matrix, Vector], Matrix]]:
     """By name. GraphMKL returns predictions and the ends of 90 % intervals, the others predictions."""
     return {
         "GraphMKL": lambda X, y: GraphMKLRegressor(random_state=seed).predict_interval_then_learn(X, y, coverage=0.9),
@@ -120,7 +120,7 @@ def comparison(stream: Demand, seed: int) -> Table:
     y = stream.y[WEEK:]
     for name, run in learners(seed).items():
         began = time.process_time()
-        out = np.asarray(run(stream.X, stream.y))
+        out = run(stream.X, stream.y)
         microseconds = 1e6 * (time.process_time() - began) / len(stream.y)
         f = (out[:, 0] if out.ndim == 2 else out)[WEEK:]
         inside = (out[WEEK:, 1] <= y) & (y <= out[WEEK:, 2]) if out.ndim == 2 else None

@@ -298,7 +298,7 @@ class Online:
             self.algorithm.name, self.problem, rng, backend=self.backend, isa=self._isa, compiled=self._compiled
         )  # fmt: skip
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         return {
             "algorithm": self.algorithm.name, "problem": self.problem, "backend": self.backend, "isa": self._isa,
             "checkpoint": self.checkpoint(),

@@ -14,10 +14,8 @@ from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets, unique_labels
 from sklearn.utils.validation import _check_sample_weight, _num_samples, check_is_fitted, validate_data
 
-from omkl import graph
 from omkl.algorithms.base import Task
-from omkl.algorithms.weights import normalised
-from omkl.arrays import Array, Index, Mask, Matrix, Vector
+from omkl.arrays import Array, Matrix, Vector
 from omkl.estimators import plots
 from omkl.estimators.core import Core, LabelCore, NumberCore, Scale, make_seed
 from omkl.estimators.cores import new_label_core, new_number_core, settings_of
@@ -127,47 +125,6 @@ class Estimator(BaseEstimator, FittedAttributes):  # type: ignore[misc]  # sciki
     def plot_weights(self, ax: "Axes | None" = None) -> "Axes":
         """Draw the weight of every kernel over its length scale; returns the Axes (needs omkl[plot])."""
         return plots.weights(self.kernels_, np.atleast_2d(self.kernel_weights_).mean(axis=0), ax)
-
-
-class SimilarityGraphMixin:
-    """Attributes of an algorithm that has a similarity graph."""
-
-    @property
-    def graph_(self) -> Mask:
-        """(N, N): entry (i, j) is true where there is an edge from kernel i to kernel j."""
-        A: Mask = self._fitted().core_.online.problem.graph.A.copy()  # type: ignore[attr-defined]  # of Estimator
-        return A
-
-    @property
-    def dominating_set_(self) -> Index:
-        """Kernels whose out-neighbours together are all kernels."""
-        return np.flatnonzero(self._fitted().core_.online.problem.graph.cover)  # type: ignore[attr-defined]
-
-    def _next_graph(self) -> Mask:
-        return self.graph_
-
-    def plot_graph(self, ax: "Axes | None" = None) -> "Axes":
-        """Draw the graph, nodes ordered by length scale; returns the Axes (needs omkl[plot])."""
-        return plots.graph(self.kernels_, self.graph_, self.dominating_set_, self._next_graph(), ax)  # type: ignore[attr-defined]
-
-
-class RefinedGraphMixin(SimilarityGraphMixin):
-    """Attributes of SFG-MKL, whose graph chooses the kernels: its nodes have weights, and refinement may add edges."""
-
-    @property
-    def refined_graph_(self) -> Mask:
-        """The graph of the next round: that of `graph_` with the edges that refinement adds."""
-        online = self._fitted().core_.online  # type: ignore[attr-defined]
-        return graph.refined(online.problem.graph.A, online.state.d) if self.refine else self.graph_  # type: ignore[attr-defined]
-
-    @property
-    def node_weights_(self) -> Vector:
-        """u / sum(u): (N,), or (labels, N) where there are more than two labels."""
-        rows = np.array([normalised(online.state.log_u) for online in self._fitted().core_.predictors])  # type: ignore[attr-defined]
-        return rows if len(rows) > 1 else rows[0]
-
-    def _next_graph(self) -> Mask:
-        return self.refined_graph_
 
 
 class Regressor(RegressorMixin, Estimator):  # type: ignore[misc]  # scikit-learn has no types

@@ -4,14 +4,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from omkl.algorithms import graph_mkl, omkl_gf, omkr, raker, rfomkr, sfg_mkl
-from omkl.estimators.sklearn.base import (
-    Classifier,
-    IntervalRegressor,
-    RefinedGraphMixin,
-    Regressor,
-    Scaling,
-    SimilarityGraphMixin,
-)
+from omkl.estimators.sklearn.base import Classifier, IntervalRegressor, Regressor, Scaling
+from omkl.estimators.sklearn.graphs import RefinedGraphMixin, SimilarityGraphMixin
 
 if TYPE_CHECKING:
     from sklearn.utils import Tags
