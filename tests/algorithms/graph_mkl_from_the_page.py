@@ -1,0 +1,299 @@
+"""GraphMKL written from docs/graph_mkl.md alone, slowly and simply: the oracle of the two fast implementations.
+
+Nothing here is taken from src/omkl but data: frequencies, graph, settings and random numbers. Covariances are full
+matrices, experts are objects. Growth, (G40), and the interpolation of half widths, (G39), are left out.
+"""
+
+from collections import deque
+from functools import partial
+
+import numpy as np
+from scipy.special import log_softmax, logsumexp, softmax
+
+REFITS = {1, 2, 3, 4, 5, 6, 7, 8, 16, 64, 256}
+COVERAGES = np.array([0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99])
+
+
+def varies(deviation, mean):
+    """Whether an input has not been constant."""
+    return deviation > 1e-12 * np.abs(mean) and deviation > 1e-150
+
+
+class Scaling:
+    def __init__(self, d, K):
+        self.mean, self.scale, self.shift, self.unit = np.zeros(d), np.zeros(d), np.zeros(K), 1.0
+        self.labels = self.known = K > 1
+
+    def refit(self, X, Y):
+        """Returns the factor of the noise."""
+        for k, column in enumerate(X.T):
+            present = column[~np.isnan(column)]
+            self.mean[k] = present.mean() if len(present) else np.nan  # (G2)
+            self.scale[k] = 1 / present.std() if len(present) and varies(present.std(), self.mean[k]) else 0.0
+        self.shift = Y.mean(0)
+        if self.labels or Y.std() == 0:
+            return 1.0
+        factor = (self.unit / Y.std()) ** 2 if self.known else 1.0
+        self.unit, self.known = Y.std(), True
+        return factor
+
+    def notice_first_change(self, x):
+        for k in np.flatnonzero((self.scale == 0) & ~np.isnan(x)):
+            if np.isnan(self.mean[k]):
+                self.mean[k] = x[k]
+            elif varies(abs(x[k] - self.mean[k]), self.mean[k]):
+                self.scale[k] = 1 / abs(x[k] - self.mean[k])  # (G4)
+
+    def inputs(self, x, limit=5.0):
+        standardised = np.nan_to_num((x - self.mean) * self.scale)  # missing: the mean
+        return np.clip(standardised, -limit, limit) / np.sqrt(len(x))  # (G1)
+
+    def target(self, Y):
+        return (Y - self.shift) / self.unit  # (G3)
+
+
+def kernel_features(V, x, scaling):
+    phase = scaling.inputs(x) @ V
+    return np.concatenate([np.sin(phase), np.cos(phase)]) / np.sqrt(len(phase))  # (3)
+
+
+def linear_features(x, scaling):
+    return np.append(1.0, scaling.inputs(x, 30.0))  # (G5)
+
+
+def squared_features(D, x, scaling):
+    root, x = np.sqrt(len(x)), scaling.inputs(x)[: D - 1]
+    filled = np.concatenate([[1.0], x, (root * x**2 - 1 / root) / 1.5])  # (G6)
+    return np.append(filled, np.zeros(2 * D - len(filled)))
+
+
+class Gradient:
+    def __init__(self, K, length, step):
+        self.theta, self.step = np.zeros((K, length)), step
+
+    def leverage(self, z):
+        return 0.0
+
+    def learn(self, z, Y, weight, scaling):
+        gap = scaling.target(Y) - self.theta @ z
+        self.theta = self.theta + min(1, weight * self.step) * np.outer(gap, z)  # (G15)
+
+
+class LeastSquares:
+    """With the covariance P itself, not a factor of it."""
+
+    def __init__(self, K, length, ridge, min_leverage):
+        self.theta, self.P = np.zeros((K, length)), np.eye(length) / ridge
+        self.min_leverage = min_leverage
+
+    def leverage(self, z):
+        return z @ self.P @ z  # (G9)
+
+    def learn(self, z, Y, weight, scaling):
+        self.update(z, scaling.target(Y) - self.theta @ z, weight)
+
+    def update(self, z, gap, weight):
+        Pz, q, count = self.P @ z, self.leverage(z), weight
+        self.theta = self.theta + weight / (1 + weight * q) * np.outer(gap, Pz)  # (G16)
+        if self.min_leverage > 0:
+            count = min(weight, 1 / self.min_leverage - 1 / max(q, 1e-12))  # (G17)
+        if count > 0:
+            self.P = self.P - count / (1 + count * q) * np.outer(Pz, Pz)  # (G18)
+
+
+class Logistic(LeastSquares):
+    def learn(self, z, Y, weight, scaling):
+        p = softmax(scaling.shift + self.theta @ z)
+        kappa = max(p.max() * (1 - p.max()), 0.05)
+        self.update(z, (Y - p) / kappa, kappa * weight)  # (G19)
+
+
+class Expert:
+    """Features of the inputs, and what learns on them: `start()` makes it as it is before the first row."""
+
+    def __init__(self, features, start, bounded=False):
+        self.features, self.start, self.bounded = features, start, bounded
+        self.noise, self.evidence, self.rounds = 1.0, 0.0, 0
+        self.learner = start()
+
+    def learn(self, x, Y, weight, scaling):
+        self.learner.learn(self.features(x, scaling), Y, weight, scaling)
+
+    def predict(self, x, scaling, memory):
+        z = self.features(x, scaling)
+        mean = scaling.shift + scaling.unit * (self.learner.theta @ z)  # (G7)
+        if self.bounded and memory:
+            low, high = min(Y for _, Y in memory), max(Y for _, Y in memory)
+            mean = np.clip(mean, low - (high - low) / 2, high + (high - low) / 2)  # (G10)
+        return mean, self.learner.leverage(z)
+
+
+class MemoryExpert(Expert):
+    def __init__(self, width, K):
+        super().__init__(None, lambda: None)
+        self.width, self.K = width, K
+
+    def learn(self, x, Y, weight, scaling):
+        """The memory is common to the set."""
+
+    def predict(self, x, scaling, memory):
+        if not memory:
+            return np.zeros(self.K), 1.0
+        rows, targets = map(np.array, zip(*memory, strict=True))
+        distances = ((rows - scaling.inputs(x)) ** 2).sum(1)
+        k = softmax(-distances / (2 * self.width**2))  # (G11)
+        return k @ targets, k @ k  # (G12)
+
+
+class ExpertSet:
+    def __init__(self, problem, settings, warm_up, place):
+        (_, d, D), K, least = problem.V.shape, problem.K, problem.min_leverage
+        self.problem, self.warm_up, self.place, self.age = problem, warm_up, place, 0
+        self.scaling, self.memory, self.stored = Scaling(d, K), deque(maxlen=1024), []
+        self.experts = []
+        length_scales = [kernel.length_scale for kernel in settings.kernels] + list(settings.singles)
+        for V, length_scale in zip(problem.V, length_scales, strict=True):
+            ridge = settings.ridge / max(1, length_scale**2)  # (G8)
+            starts = [partial(LeastSquares, K, 2 * D, ridge, least)]
+            starts += [partial(Gradient, K, 2 * D, step) for step in settings.steps]
+            self.experts += [Expert(partial(kernel_features, V), start) for start in starts]
+        if K == 1:
+            self.experts += [Expert(linear_features, partial(LeastSquares, 1, 1 + d, settings.ridge, least), True)]
+        else:
+            self.experts.append(Expert(linear_features, partial(Logistic, K, 1 + d, 1 / d, least)))
+            self.experts.append(Expert(partial(squared_features, D), partial(Logistic, K, 2 * D, 1 / d, least)))
+        self.experts += [MemoryExpert(width, K) for width in settings.widths]
+        self.stack = LeastSquares(1, len(self.experts), 100.0, least)
+        self.leaders, self.explorer = [], None
+
+    def evaluated_and_counting(self):
+        if self.age < self.warm_up or self.problem.active >= len(self.experts):
+            return range(len(self.experts)), range(len(self.experts))
+        return [*self.leaders, self.explorer], self.leaders  # (G30)
+
+    def rank(self, r):
+        everyone, lead = range(len(self.experts)), self.problem.active - 1
+        if self.age >= self.warm_up and (self.age - self.warm_up) % 20 == 0:
+            self.leaders = sorted(everyone, key=lambda e: -self.experts[e].evidence)[:lead]  # (G31)
+        N, B = len(self.problem.V), 1 + len(self.problem.steps)
+        kernels = [divmod(e, B) for e in self.leaders if e < N * B]
+        near = {i * B + b for j, b in kernels for i in np.flatnonzero(self.problem.graph.A[j])}
+        rest = [e for e in everyone if e not in self.leaders]
+        far = [e for e in rest if e not in near] or rest
+        self.explorer = far[int(r * len(far))]  # (G32)
+
+    def learn(self, x, Y, weight, evaluated):
+        for e in evaluated:
+            self.experts[e].learn(x, Y, weight, self.scaling)
+        self.memory.append((self.scaling.inputs(x), Y))
+        self.age += 1
+        if self.age <= 256:
+            self.stored.append((x, Y, weight))
+        self.scaling.notice_first_change(x)
+        if self.age in REFITS:
+            self.refit()
+
+    def refit(self):
+        rows, targets, _ = zip(*self.stored, strict=True)
+        ratio = self.scaling.refit(np.array(rows), np.array(targets))
+        self.memory = deque(((self.scaling.inputs(x), Y) for x, Y, _ in self.stored), maxlen=1024)
+        for expert in self.experts:
+            expert.noise *= ratio
+            expert.learner = expert.start()
+            for x, Y, weight in self.stored:
+                expert.learn(x, Y, weight, self.scaling)
+
+
+class GraphMKL:
+    def __init__(self, problem, settings):
+        self.problem, self.settings, self.labels = problem, settings, problem.K > 1
+        self.sets = [ExpertSet(problem, settings, problem.warm_up, 0)]
+        self.half_widths = np.array([0.67, 0.84, 1.04, 1.28, 1.64, 1.96, 2.58])
+        self.counted, self.fast, self.slow = 0, 0.0, 0.0
+
+    def round(self, x, y, weight, uniforms):
+        """The prediction of x, made before y is learned."""
+        x = np.clip(x, -1e90, 1e90)
+        outlooks = []  # of every expert that is evaluated: set, number, counts, mean, leverage, variance
+        for g, members in enumerate(self.sets):
+            evaluated, counts = members.evaluated_and_counting()
+            for e in evaluated:
+                mean, q = members.experts[e].predict(x, members.scaling, members.memory)
+                v = (members.experts[e].noise * (1 + q) + 1e-12) * members.scaling.unit**2  # (G13)
+                outlooks.append((g, e, e in counts and (g == 0 or members.age >= 16), mean, q, v))
+        mixed = [o for o in outlooks if o[2]]
+        w = softmax([self.sets[g].experts[e].evidence for g, e, *_ in mixed])  # (G23)
+        mu, v = np.array([o[3] for o in mixed]), np.array([o[5] for o in mixed])
+        if self.labels:
+            out = w @ softmax(mu / v[:, None], axis=1)  # (G14), (G24)
+        else:
+            m = w @ mu[:, 0]
+            s = np.sqrt(w @ (v + (mu[:, 0] - m) ** 2))  # (G24)
+            differences = np.zeros((len(self.sets), len(self.sets[0].experts)))
+            for g, e, _, mean, *_ in mixed:
+                differences[g, e] = clipped_ratio(mean[0] - m, s)  # (G27)
+            stacked = self.sets[0].stack.theta[0] @ differences[0] if self.problem.stack else 0.0
+            out = np.array([m + s * np.clip(stacked, -3, 3), s])  # (G28)
+        if weight == 0:
+            return out
+
+        known = self.sets[0].scaling.known  # before this row is learned
+        Y = np.eye(self.problem.K)[int(y)] if self.labels else np.array([np.clip(y, -1e90, 1e90)])
+        error = (1 - out[int(y)]) ** 2 if self.labels else (Y[0] - out[0]) ** 2
+        if not self.labels:
+            if known:
+                missed = abs(Y[0] - out[0]) > self.half_widths * s
+                self.half_widths = self.half_widths * np.exp(0.05 * (missed - (1 - COVERAGES)))  # (G38)
+            for members, z in zip(self.sets, differences, strict=True):
+                members.stack.update(z, clipped_ratio(Y[0] - m, s) - members.stack.theta @ z, weight)  # (G29)
+        if known:
+            self.update_evidence(outlooks, w, Y)
+        for g, e, _, mean, q, v in outlooks:
+            if self.sets[g].scaling.known:
+                self.update_noise(self.sets[g].experts[e], mean, q, v, Y, self.sets[g].scaling.unit)
+        for g, members in enumerate(self.sets):
+            members.learn(x, Y, weight, [o[1] for o in outlooks if o[0] == g])
+            members.rank(uniforms[members.place])
+        self.watch(error, [sum(w[[o[0] == g for o in mixed]]) for g in range(2)])
+        return out
+
+    def update_evidence(self, outlooks, w, Y):
+        means, v = np.array([o[3] for o in outlooks]), np.array([o[5] for o in outlooks])
+        if self.labels:
+            logs = np.maximum(log_softmax(means / v[:, None], axis=1) @ Y, np.log(1e-12))  # (G25)
+        else:
+            logs = -np.log(v) / 2 - 2.5 * np.log(1 + (Y[0] - means[:, 0]) ** 2 / (4 * v))  # (G25)
+        mixture = logsumexp(logs[[o[2] for o in outlooks]], b=w)
+        for log, (g, e, *_) in zip(logs, outlooks, strict=True):
+            expert = self.sets[g].experts[e]
+            expert.evidence = (1 - self.problem.discount) * (expert.evidence + log - mixture)  # (G26)
+
+    def update_noise(self, expert, mean, q, v, Y, unit):
+        expert.rounds += 1
+        a = max(1 - self.problem.memory, 1 / (expert.rounds + 1))  # (G20)
+        if len(Y) > 1:
+            slope = (Y @ mean - softmax(mean / v) @ mean) / v
+            expert.noise = np.clip(expert.noise * np.exp(-a * np.clip(slope, -2, 2)), 1e-2, 1e2)  # (G22)
+        else:
+            gap = np.clip((Y[0] - mean[0]) / unit, -1e100, 1e100)
+            expert.noise = (1 - a) * expert.noise + a / (1 + q) * gap**2  # (G21)
+
+    def watch(self, error, shares):
+        if self.sets[0].age >= 33:
+            error = min(error, 20 * self.slow) if self.counted > 32 else error  # (G33)
+            self.counted += 1
+            self.fast += max(1 / 50, 1 / self.counted) * (error - self.fast)  # (G34)
+            self.slow += max(1 / 500, 1 / self.counted) * (error - self.slow)
+        if len(self.sets) == 2:
+            self.shares = 0.98 * self.shares + shares  # (G36)
+            if self.sets[1].age == self.problem.trial:
+                self.sets = [self.sets[int(self.shares[1] > self.shares[0])]]  # (G37)
+                self.sets[0].warm_up = self.problem.warm_up
+                self.counted, self.fast, self.slow = 0, 0.0, 0.0
+        elif self.settings.adapt and self.counted > 200 and self.fast > 2 * self.slow:  # (G35)
+            self.sets.append(ExpertSet(self.problem, self.settings, self.problem.warm_up // 2, 1 - self.sets[0].place))
+            self.shares = np.zeros(2)
+
+
+def clipped_ratio(a, s):
+    return np.clip(a / s, -3, 3) if s > 0 else 0.0
