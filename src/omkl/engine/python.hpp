@@ -185,7 +185,8 @@ class Reader {
     const long N = static_cast<long>(V.shape(0)), d = static_cast<long>(V.shape(1)), D = static_cast<long>(V.shape(2));
     const long P = padded(D);
     const double *rows = V.data();
-    if (!is_padded(V)) {
+    const bool one_row = N == 1 && d == 1;  // whose strides do not tell whether anything follows it
+    if (!is_padded(V) || (one_row && D != P)) {
       double *copy = references_.zeros(N * d * P);
       for (long i = 0; i < N; ++i)
         for (long k = 0; k < d; ++k)
