@@ -164,12 +164,12 @@ class ExpertSet:
             self.experts.append(Expert(partial(squared_features, D), partial(Logistic, K, 2 * D, 1 / d, least)))
         self.experts += [MemoryExpert(width, K) for width in settings.widths]
         self.stack = LeastSquares(1, len(self.experts), 100.0, least)
-        self.leaders, self.explorer = [], None
+        self.leaders, self.explorer = list(range(problem.active - 1)), 0
 
     def evaluated_and_counting(self):
         if self.age < self.warm_up or self.problem.active >= len(self.experts):
             return range(len(self.experts)), range(len(self.experts))
-        return [*self.leaders, self.explorer], self.leaders  # (G30)
+        return sorted({*self.leaders, self.explorer}), self.leaders  # (G30)
 
     def rank(self, r):
         everyone, lead = range(len(self.experts)), self.problem.active - 1
