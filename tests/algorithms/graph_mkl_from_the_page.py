@@ -209,7 +209,7 @@ class GraphMKL:
         self.problem, self.settings, self.labels = problem, settings, problem.K > 1
         self.sets = [ExpertSet(problem, settings, problem.warm_up, 0)]
         self.half_widths = np.array([0.67, 0.84, 1.04, 1.28, 1.64, 1.96, 2.58])
-        self.counted, self.fast, self.slow = 0, 0.0, 0.0
+        self.counted, self.fast, self.slow, self.shares = 0, 0.0, 0.0, np.zeros(2)
 
     def round(self, x, y, weight, uniforms):
         """The prediction of x, made before y is learned."""

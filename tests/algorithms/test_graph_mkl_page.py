@@ -14,7 +14,8 @@ SMALL = {"n_features": 8, "warm_up": 60, "evaluate": 6}
 class Run(NamedTuple):
     predictions: list
     half_widths: list
-    trend: tuple
+    trend: tuple  # the means of the error and their number
+    shares: tuple  # the sums of the weights of incumbent and challenger, (G36)
 
 
 def number_stream(rows, change):
@@ -35,7 +36,7 @@ def label_stream(rows, change):
 
 
 def page_and_library(settings, X, y, weight=None, trial=500):
-    """Runs both; returns their predictions, half widths and final means of the error, and the page's learner."""
+    """What both predict and how they end, and the learner of the page."""
     problem = algorithms.problem("graph-mkl", settings, d=X.shape[1], seed=1)._replace(trial=trial)
     online = Online("graph-mkl", problem, rng=3)
     half_widths = np.empty((len(X), online.shape.extras))
@@ -47,7 +48,9 @@ def page_and_library(settings, X, y, weight=None, trial=500):
         expected_half_widths.append(page.half_widths)
         expected.append(page.round(x, target, w, r))
     trend = page.fast, page.slow, page.counted
-    return Run(expected, expected_half_widths, trend), Run(predictions, half_widths, tuple(online.state.trend)), page
+    state = online.state
+    library = Run(predictions, half_widths, tuple(state.trend), tuple(state.trial))
+    return Run(expected, expected_half_widths, trend, page.shares), library, page
 
 
 def assert_same_numbers(page, library):
@@ -69,17 +72,20 @@ def test_numbers_that_change_until_the_challenger_has_replaced_the_incumbent():
 
 
 def test_numbers_with_weights_missing_inputs_outliers_and_a_target_that_begins_constant():
-    X, y = number_stream(450, change=300)
-    weight = np.random.default_rng(2).choice([0.0, 0.3, 1.0, 2.5], size=450)
+    X, y = number_stream(750, change=300)
+    weight = np.random.default_rng(2).choice([0.0, 0.3, 1.0, 2.5], size=750)
     y[:12] = 1024.0
-    y[110::50] += 3000
+    y[300:] += 300
+    y[110::90] += 3000
     y[np.flatnonzero(weight)[65]] += 3000  # the first error that is capped
     X[np.random.default_rng(4).random(X.shape) < 0.05] = np.nan
     X[:30, 2] = np.nan
     X[100::40, 0] *= 50
     expected, actual, page = page_and_library(GraphSettings(**SMALL | {"warm_up": 71}), X, y, weight)
     assert_same_numbers(expected, actual)
-    assert page.counted == np.count_nonzero(weight) - 32
+    np.testing.assert_allclose(actual.shares, expected.shares, rtol=TOLERANCE)
+    assert page.counted == np.count_nonzero(weight) - 32 > 500
+    assert len(page.sets) == 2
 
 
 def test_labels_that_change_until_the_challenger_has_replaced_the_incumbent():
