@@ -1,7 +1,7 @@
 """Which core an algorithm needs for a task, and how estimators' parameters become its settings."""
 
 from collections.abc import Hashable, Sequence
-from dataclasses import fields
+from dataclasses import dataclass, fields
 
 from omkl import algorithms
 from omkl.algorithms.base import AlgorithmSettings, EstimatorParameters, Task
@@ -15,6 +15,17 @@ AnyCore = NumberCore | LabelCore
 # For algorithms that predict one number or score, and for those that predict distributions
 NUMBER_CORES: dict[bool, type[NumberCore]] = {False: RegressionCore, True: DistributionRegressionCore}
 LABEL_CORES: dict[bool, type[LabelCore]] = {False: ClassificationCore, True: DistributionClassificationCore}
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class Scaling:
+    """Whether inputs and target are standardised.
+
+    scale : {"online", "none"}, default="online"
+        Standardise inputs and target as they come, or leave the data as they are.
+    """
+
+    scale: Scale = "online"
 
 
 def core_class(learner: str, task: Task) -> type[NumberCore] | type[LabelCore]:

@@ -19,24 +19,13 @@ from omkl import validation
 from omkl.algorithms.base import AlgorithmSettings, Task
 from omkl.arrays import Matrix, Vector
 from omkl.estimators.core import Core, LabelCore, NumberCore, Row, Scale, check_row, in_order, make_seed
-from omkl.estimators.cores import new_label_core, new_number_core, settings_of
+from omkl.estimators.cores import Scaling, new_label_core, new_number_core, settings_of
 from omkl.estimators.documentation import with_parameters
 from omkl.validation import require, require_whole
 
 C = TypeVar("C", bound=Core)
 Y = TypeVar("Y")  # a number, or a label
 Frame = nw.DataFrame[IntoDataFrame]
-
-
-@dataclass(kw_only=True, eq=False, repr=False)
-class Scaling:
-    """Whether inputs and target are standardised.
-
-    scale : {"online", "none"}, default="online"
-        Standardise inputs and target as they come, or leave the data as they are.
-    """
-
-    scale: Scale = "online"
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

@@ -18,7 +18,7 @@ from omkl.algorithms.base import Task
 from omkl.arrays import Array, Matrix, Vector
 from omkl.estimators import plots
 from omkl.estimators.core import Core, LabelCore, NumberCore, Scale, make_seed
-from omkl.estimators.cores import new_label_core, new_number_core, settings_of
+from omkl.estimators.cores import Scaling, new_label_core, new_number_core, settings_of
 from omkl.estimators.documentation import with_parameters
 from omkl.features import column_names
 from omkl.kernels import Kernel
@@ -28,17 +28,6 @@ if TYPE_CHECKING:
     from sklearn.utils import Tags
 
 RandomState = int | np.random.RandomState | None
-
-
-@dataclass(kw_only=True, eq=False, repr=False)
-class Scaling:
-    """Whether inputs and target are standardised.
-
-    scale : {"online", "none"}, default="online"
-        Standardise inputs and target as they come, or leave the data as they are.
-    """
-
-    scale: Scale = "online"
 
 
 class FittedAttributes:

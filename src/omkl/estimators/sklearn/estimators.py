@@ -4,7 +4,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from omkl.algorithms import graph_mkl, omkl_gf, omkr, raker, rfomkr, sfg_mkl
-from omkl.estimators.sklearn.base import Classifier, IntervalRegressor, Regressor, Scaling
+from omkl.estimators.cores import Scaling
+from omkl.estimators.sklearn.base import Classifier, IntervalRegressor, Regressor
 from omkl.estimators.sklearn.graphs import RefinedGraphMixin, SimilarityGraphMixin
 
 if TYPE_CHECKING:
