@@ -291,7 +291,9 @@ class GraphMKL:
                 self.sets[0].warm_up = self.problem.warm_up
                 self.counted, self.fast, self.slow = 0, 0.0, 0.0
         elif self.settings.adapt and self.counted > 200 and self.fast > 2 * self.slow:  # (G35)
-            self.sets.append(ExpertSet(self.problem, self.settings, self.problem.warm_up // 2, 1 - self.sets[0].place))
+            self.sets.append(
+                ExpertSet(self.problem, self.settings, max(1, self.problem.warm_up // 2), 1 - self.sets[0].place)
+            )
             self.shares = np.zeros(2)
 
 

@@ -41,6 +41,20 @@ def test_engine_and_reference_agree_over_a_stream_with_a_change(task, isa):
             np.testing.assert_array_equal(one[name], other[name], err_msg=name)
 
 
+def test_engine_and_reference_agree_on_a_challenger_after_the_shortest_warm_up():
+    """Its own is never shorter than a row: without one its first explorer would be among its leaders."""
+    X = np.random.default_rng(0).normal(size=(400, 3))
+    y = np.sin(2 * X[:, 0]) + X[:, 1] * X[:, 2]
+    y[270:] = 2 + X[270:, 1] ** 2 - 2 * np.sin(2 * X[270:, 0])
+    settings = omkl.GraphSettings(n_features=8, warm_up=1, evaluate=6)
+    problem = algorithms.problem("graph-mkl", settings, d=3, seed=1)
+    fast, slow = (omkl.Online("graph-mkl", problem, 3, backend=backend) for backend in ("engine", "numpy"))
+    a, b = fast.run(X, y), slow.run(X, y)
+    assert all(part.age > 0 for part in fast.state.sets)  # a challenger has started
+    np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-10 * np.abs(b).max())
+    assert fast.evaluations == slow.evaluations
+
+
 def assert_a_round_agrees(problem, before, x, y, weight=1.0):
     """From this state on, one round predicts and leaves the same in NumPy and on every instruction set."""
     row = np.atleast_2d(x).astype(float), np.array([y], dtype=float), np.array([weight])

@@ -24,7 +24,7 @@ def init(problem: Problem) -> Selection:
 
 def warm_up(problem: Problem, incumbent: bool) -> int:
     """Rounds in which all experts of a set are evaluated: a challenger has to know its own before its trial ends."""
-    return problem.warm_up if incumbent else problem.warm_up // CHALLENGER_WARM_UP_DIVISOR  # (G30)
+    return problem.warm_up if incumbent else max(1, problem.warm_up // CHALLENGER_WARM_UP_DIVISOR)  # (G30)
 
 
 def evaluated(problem: Problem, selection: Selection, age: int, incumbent: bool) -> Mask:

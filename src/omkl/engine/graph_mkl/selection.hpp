@@ -7,7 +7,8 @@ namespace omkl::graph_mkl::OMKL_ISA {
 using namespace omkl::OMKL_ISA;
 
 OMKL_INLINE int64_t warm_up(const Problem &p, bool incumbent) {
-  return incumbent ? p.warm_up : p.warm_up / CHALLENGER_WARM_UP_DIVISOR;  // (G30)
+  const int64_t half = p.warm_up / CHALLENGER_WARM_UP_DIVISOR;
+  return incumbent ? p.warm_up : half > 1 ? half : 1;  // (G30)
 }
 
 // Calls f(e, counted) for every expert of a set that is evaluated; `counted`: it is part of the mixture.
