@@ -115,15 +115,20 @@ def learn(
       omkl learn price.omkl today.csv --out newer.omkl --predictions out.csv
     """
     with errors_as_messages():
+        from omkl.stream.options import Options
+        from omkl.stream.paths import check_files
         from omkl.stream.run import Run
 
+        files = Options(data=tuple(data), start=model, model=out or model, predictions=predictions,
+                        checkpoint=checkpoint, report=report)  # fmt: skip
+        check_files(files)  # before the model is opened
         start = load_stream_model(model)
         columns = start.preparer
         options = checked_options(
             data, target=start.target, learner=start.algorithm, key=columns.key, pending=columns.waiting.capacity,
             by=columns.by, features=list(columns.features), drop=list(columns.drop), seed=start.seed,
-            predictions=predictions, model=out or model, checkpoint=checkpoint, every=every, report=report,
-            format=format, delimiter=delimiter, encoding=encoding, header=not no_header,
+            predictions=predictions, start=model, model=out or model, checkpoint=checkpoint, every=every,
+            report=report, format=format, delimiter=delimiter, encoding=encoding, header=not no_header,
         )  # fmt: skip
         run_and_show(Run(options, lambda text: None, start), quiet, json)
 
@@ -153,10 +158,12 @@ def predict(
         from rich.console import Console
 
         from omkl.stream.display import Display
+        from omkl.stream.paths import check_files
         from omkl.stream.predict import predict as predict_rows
 
-        options = checked_options(data, predictions=predictions, every=every, format=format, delimiter=delimiter,
-                                  encoding=encoding, header=not no_header)  # fmt: skip
+        options = checked_options(data, start=model, predictions=predictions, every=every, format=format,
+                                  delimiter=delimiter, encoding=encoding, header=not no_header)  # fmt: skip
+        check_files(options)  # before the model is opened
         with Display(Console(file=sys.stderr, highlight=False), quiet) as display:
             stopped = predict_rows(load_stream_model(model), options, display.notice)
         if stopped:

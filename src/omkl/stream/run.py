@@ -15,8 +15,9 @@ from omkl.stream.checkpoint import Checkpoint, Progress, load_checkpoint
 from omkl.stream.history import History
 from omkl.stream.model import StreamModel
 from omkl.stream.notices import Notices
-from omkl.stream.options import PIECE_ROWS, Options, check_outputs
+from omkl.stream.options import PIECE_ROWS, Options
 from omkl.stream.parsers import Reading
+from omkl.stream.paths import check_files
 from omkl.stream.prepare import Preparer
 from omkl.stream.raw import DataError, Stop
 from omkl.stream.source import Source
@@ -55,7 +56,7 @@ class Run:
     def __init__(self, options: Options, show: Callable[[str], None], start: StreamModel | None = None) -> None:
         self.options = options
         self.stop = Stop()
-        check_outputs(options)
+        check_files(options)
         checkpoint = load_checkpoint(options)
         self.resumed = checkpoint is not None
         if checkpoint is None:

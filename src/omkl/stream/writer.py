@@ -56,7 +56,7 @@ class Writer:
     @property
     def current_path(self) -> str:
         """The file that is being written."""
-        return f"{self.path}.part" if self.partial else self.path
+        return partial_path(self.path) if self.partial else self.path
 
     def write(self, predictions: Predictions) -> None:
         """Append rows."""
@@ -98,6 +98,11 @@ class Writer:
     def close(self) -> None:
         if self.path != "-" and not self._file.closed:
             self._file.close()
+
+
+def partial_path(path: str) -> str:
+    """The file that is written first where `path` exists already, to replace it when it is complete."""
+    return f"{path}.part"
 
 
 def _size(path: str) -> int | None:

@@ -1,0 +1,118 @@
+"""The files that a command names: none is destroyed, each can be written, and an error says which one it is about."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+from command import invoke
+from tables import table
+
+from omkl.stream import paths
+
+SPELLINGS = {
+    "the same name": lambda path: path.name,
+    "a dot before it": lambda path: f"./{path.name}",
+    "through another folder": lambda path: f"folder/../{path.name}",
+    "an absolute path": str,
+    "a symbolic link": lambda path: link(path, os.symlink),
+    "a hard link": lambda path: link(path, os.link),
+}
+
+
+def link(path: Path, make: Any) -> str:
+    other = path.with_name(f"other{path.suffix}")
+    make(path, other)
+    return other.name
+
+
+@pytest.fixture
+def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with a table and a model of it, which is the current one."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "d.csv").write_text(table(60))
+    assert invoke("run", "d.csv", "-t", "y", "--learner", "sfg-mkl", "--model", "m.omkl").exit_code == 0
+    return tmp_path
+
+
+def contents(folder: Path) -> dict[Path, bytes]:
+    return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+@pytest.mark.parametrize("spelling", SPELLINGS.values(), ids=SPELLINGS.keys())
+@pytest.mark.parametrize(
+    ("arguments", "file", "message"),
+    [
+        (["predict", "m.omkl", "d.csv", "--predictions"], "d.csv", "--predictions {}: the same file as the data d.csv"),
+        (["run", "d.csv", "-t", "y", "--predictions"], "d.csv", "--predictions {}: the same file as the data d.csv"),
+        (["run", "d.csv", "-t", "y", "--model"], "d.csv", "--model {}: the same file as the data d.csv"),
+        (["run", "d.csv", "-t", "y", "--checkpoint"], "d.csv", "--checkpoint {}: the same file as the data d.csv"),
+        (["run", "d.csv", "-t", "y", "--report"], "d.csv", "--report {}: the same file as the data d.csv"),
+        (["learn", "m.omkl", "d.csv", "--out"], "d.csv", "--out {}: the same file as the data d.csv"),
+        (["learn", "m.omkl", "d.csv", "--checkpoint"], "m.omkl", "--checkpoint {}: the same file as MODEL m.omkl"),
+        (["learn", "m.omkl", "d.csv", "--report"], "m.omkl", "--report {}: the same file as MODEL m.omkl"),
+        (["predict", "m.omkl", "d.csv", "--predictions"], "m.omkl", "--predictions {}: the same file as MODEL m.omkl"),
+        (["compare", "d.csv", "-t", "y", "--report"], "d.csv", "--report {}: the same file as the data d.csv"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)  # fmt: skip
+def test_two_options_that_name_the_same_file_are_refused(
+    work: Path, arguments: list[str], file: str, message: str, spelling: Any
+):
+    name = spelling(work / file)
+    before = contents(work)
+    result = invoke(*arguments, name)
+    assert (result.exit_code, result.stderr) == (2, f"omkl: {message.format(name)}; give it another name\n")
+    assert contents(work) == before
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [("new.csv", "./new.csv"), ("new.csv", "folder/../new.csv"), ("link.csv", "target.csv"), ("l/new.csv", "folder/new.csv")],
+)  # fmt: skip
+def test_files_that_do_not_exist_yet_are_compared_too(work: Path, first: str, second: str):
+    (work / "link.csv").symlink_to("target.csv")
+    (work / "l").symlink_to("folder")
+    before = contents(work)
+    result = invoke("run", "d.csv", "-t", "y", "--predictions", first, "--model", second)
+    message = f"omkl: --model {second}: the same file as --predictions {first}; give it another name\n"
+    assert (result.exit_code, result.stderr) == (2, message)
+    assert contents(work) == before
+
+
+@pytest.mark.parametrize(("platform", "code"), [("darwin", 2), ("win32", 2), ("linux", 0)])
+def test_names_that_differ_in_case_are_one_file_where_the_system_ignores_case(
+    work: Path, monkeypatch: pytest.MonkeyPatch, platform: str, code: int
+):
+    monkeypatch.setattr(paths, "PLATFORM", platform)
+    assert invoke("run", "d.csv", "-t", "y", "--predictions", "New.csv", "--model", "new.CSV").exit_code == code
+
+
+@pytest.mark.parametrize(
+    ("data", "arguments", "message"),
+    [
+        ("p.csv.part", ["--predictions", "p.csv"], "the file p.csv.part of --predictions"),
+    ],
+)
+def test_data_in_the_place_of_a_working_file_is_refused(work: Path, data: str, arguments: list[str], message: str):
+    (work / "p.csv").write_text("earlier\n")
+    (work / data).write_text(table(60))
+    before = contents(work)
+    result = invoke("run", data, "-t", "y", "--format", "csv", *arguments)
+    assert (result.exit_code, result.stderr) == (
+        2, f"omkl: {message}: the same file as the data {data}; give it another name\n")  # fmt: skip
+    assert contents(work) == before
+
+
+def test_a_model_that_is_named_as_data_too_is_not_replaced(work: Path):
+    before = contents(work)
+    result = invoke("learn", "m.omkl", "./m.omkl")
+    message = "omkl: MODEL m.omkl: the same file as the data ./m.omkl; give it another name\n"
+    assert (result.exit_code, result.stderr) == (2, message)
+    assert contents(work) == before
+
+
+def test_a_model_may_be_written_over_itself_and_data_be_read_twice(work: Path):
+    assert invoke("learn", "m.omkl", "d.csv", "./d.csv", "--out", "./m.omkl").exit_code == 0
+    assert invoke("predict", "m.omkl", "d.csv", "--predictions", os.devnull).exit_code == 0
