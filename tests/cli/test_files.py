@@ -116,3 +116,71 @@ def test_a_model_that_is_named_as_data_too_is_not_replaced(work: Path):
 def test_a_model_may_be_written_over_itself_and_data_be_read_twice(work: Path):
     assert invoke("learn", "m.omkl", "d.csv", "./d.csv", "--out", "./m.omkl").exit_code == 0
     assert invoke("predict", "m.omkl", "d.csv", "--predictions", os.devnull).exit_code == 0
+
+
+# Outputs that cannot be written
+
+
+class Refusal:
+    """An output that cannot be written, and the reason in the message."""
+
+    def __init__(self, place: str, reason: str) -> None:
+        self.place, self.reason = place, reason
+
+
+REFUSALS = {
+    "name too long": Refusal("x" * 300 + ".csv", "File name too long"),
+    "folder missing": Refusal("no/x.csv", "there is no folder 'no'; make it first"),
+    "a file for a folder": Refusal("d.csv/x.csv", "there is no folder 'd.csv'; make it first"),
+    "a folder of that name": Refusal("folder.csv", "a folder; wanted the name of a file"),
+    "no place for a file": Refusal("/proc/x.csv", "cannot be written to"),
+}
+
+
+@pytest.mark.parametrize("refusal", REFUSALS.values(), ids=REFUSALS.keys())
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["predict", "m.omkl", "d.csv", "--predictions"],
+        *(["run", "d.csv", "-t", "y", f"--{name}"] for name in ("predictions", "model", "checkpoint", "report")),
+        *(["learn", "m.omkl", "d.csv", f"--{name}"] for name in ("predictions", "out", "checkpoint", "report")),
+        ["compare", "d.csv", "-t", "y", "--report"],
+    ],
+    ids=" ".join,
+)
+def test_an_output_that_cannot_be_written_is_refused_before_the_work(
+    work: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], refusal: Refusal
+):
+    (work / "folder.csv").mkdir()
+    before = sorted(work.rglob("*"))
+    monkeypatch.setattr("omkl.stream.raw.Raw.__init__", lambda *_: pytest.fail("the data was opened"))
+    result = invoke(*arguments, refusal.place)
+    assert result.exit_code == 2
+    assert result.stderr.startswith(f"omkl: {arguments[-1]} {refusal.place}: ")
+    assert refusal.reason in result.stderr
+    assert result.stderr.count("\n") == 1
+    assert sorted(work.rglob("*")) == before
+
+
+@pytest.mark.parametrize(("name", "option"), [("p.csv.part", "--predictions")])
+def test_a_folder_in_the_place_of_a_working_file_is_refused_before_the_work(work: Path, name: str, option: str):
+    (work / "p.csv").write_text("earlier\n")
+    (work / name).mkdir()
+    result = invoke("run", "d.csv", "-t", "y", option, "p.csv")
+    assert (result.exit_code, result.stderr) == (
+        2, f"omkl: the file {name} of {option}: a folder; wanted the name of a file\n")  # fmt: skip
+
+
+@pytest.mark.parametrize("ending", [".omkl", ".html"])
+def test_the_longest_name_that_a_folder_takes_is_a_name_for_an_output(work: Path, ending: str):
+    name = "x" * (255 - len(ending)) + ending
+    option = {".omkl": "--model", ".html": "--report"}[ending]
+    assert invoke("run", "d.csv", "-t", "y", "--learner", "sfg-mkl", option, name).exit_code == 0
+    assert (work / name).exists()
+
+
+def test_a_check_of_an_output_leaves_an_earlier_file_as_it_was(work: Path):
+    (work / "m2.omkl").write_text("earlier\n")
+    before = contents(work)
+    result = invoke("run", "d.csv", "-t", "cost", "--model", "m2.omkl", "--predictions", "p.csv", "--checkpoint", "c")
+    assert (result.exit_code, contents(work)) == (2, before)

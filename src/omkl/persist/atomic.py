@@ -12,7 +12,7 @@ def write_atomically(path: str | os.PathLike[str], *pieces: bytes | memoryview) 
         with path.open("wb") as file:
             file.writelines(pieces)
         return
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
+    temporary = path.with_name(f".omkl-{secrets.token_hex(8)}")  # short, whatever the length of the name
     try:
         with temporary.open("xb") as file:
             file.writelines(pieces)

@@ -3,6 +3,7 @@
 import os
 import stat
 import sys
+import tempfile
 import unicodedata
 from collections.abc import Hashable, Iterator
 from pathlib import Path
@@ -23,7 +24,10 @@ class Named(NamedTuple):
 
 
 def check_files(options: Options) -> None:
-    """Refuse a command that would write over a file it reads, write two outputs to one file, or fail to write one."""
+    """Refuse a command that would write over a file it reads, write two outputs to one file, or fail to write one.
+
+    Nothing is opened, except temporary files without a name.
+    """
     inputs, outputs = list(_inputs(options)), list(_outputs(options))
     _check_distinct(inputs, outputs)
     for output in outputs:
@@ -97,10 +101,23 @@ def _check_distinct(inputs: list[Named], outputs: list[Named]) -> None:
 def _check_writable(output: Named) -> None:
     """Refuse a file that cannot be created or replaced."""
     label, path = output
-    folder = os.path.dirname(os.path.realpath(path))
+    parent, folder = str(Path(path).parent), os.path.dirname(os.path.realpath(path))
     if not os.path.isdir(folder):
-        raise DataError(f"{label}: there is no folder {str(Path(path).parent)!r}; make it first")
-    if os.path.isdir(path):
+        raise DataError(f"{label}: there is no folder {folder if os.path.isdir(parent) else parent!r}; make it first")
+    try:
+        mode = os.stat(path).st_mode
+    except FileNotFoundError:
+        mode = stat.S_IFREG
+    except OSError as error:  # such as a name that is too long
+        raise DataError(f"{label}: {error.strerror}") from None
+    if stat.S_ISDIR(mode):
         raise DataError(f"{label}: a folder; wanted the name of a file")
-    if not os.access(folder, os.W_OK):
-        raise DataError(f"{label}: the folder {folder!r} cannot be written to")
+    if not stat.S_ISREG(mode):
+        if not os.access(path, os.W_OK):
+            raise DataError(f"{label}: it cannot be written to")
+        return
+    try:
+        with tempfile.TemporaryFile(dir=folder):  # removed by the system even if this process is killed
+            pass
+    except OSError as error:
+        raise DataError(f"{label}: the folder {folder!r} cannot be written to ({error.strerror})") from None
