@@ -1,5 +1,7 @@
 """The files that a command names: none is destroyed, each can be written, and an error says which one it is about."""
 
+import errno
+import io
 import os
 from pathlib import Path
 from typing import Any
@@ -8,7 +10,8 @@ import pytest
 from command import invoke
 from tables import table
 
-from omkl.stream import paths
+from omkl.persist import atomic
+from omkl.stream import paths, writer
 
 SPELLINGS = {
     "the same name": lambda path: path.name,
@@ -184,3 +187,35 @@ def test_a_check_of_an_output_leaves_an_earlier_file_as_it_was(work: Path):
     before = contents(work)
     result = invoke("run", "d.csv", "-t", "cost", "--model", "m2.omkl", "--predictions", "p.csv", "--checkpoint", "c")
     assert (result.exit_code, contents(work)) == (2, before)
+
+
+# Writing that fails
+
+
+class FullDisk(io.BytesIO):
+    """A file on a disk that is full: nothing can be written to it."""
+
+    def write(self, *_: object) -> int:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    def writelines(self, *_: object) -> None:
+        self.write()
+
+
+@pytest.mark.parametrize(
+    ("module", "arguments", "named"),
+    [
+        (writer, ["--predictions", "p.csv"], "p.csv"),
+        (atomic, ["--model", "new.omkl"], "new.omkl"),
+        (atomic, ["--checkpoint", "new.ckpt"], "new.ckpt"),
+        (atomic, ["--report", "new.html"], "new.html"),
+    ],
+    ids=lambda value: value[0] if isinstance(value, list) else "",
+)
+def test_an_error_of_writing_names_the_file_and_the_reason(
+    work: Path, monkeypatch: pytest.MonkeyPatch, module: Any, arguments: list[str], named: str
+):
+    monkeypatch.setattr(module, "open", lambda *_: FullDisk(), raising=False)
+    result = invoke("run", "d.csv", "-t", "y", *arguments, "-q")
+    message = f"omkl: {named}: cannot be written (No space left on device)\n"
+    assert (result.exit_code, result.stderr) == (2, message)

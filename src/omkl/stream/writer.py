@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.csv
 
+from omkl.errors import naming
 from omkl.stream.predictions import Predictions
 from omkl.stream.raw import DataError
 
@@ -26,7 +27,7 @@ class Writer:
         `written` is the number of bytes written before the checkpoint, and anything after them is cut off;
         `partial` says whether they are in the .part file. Both are None for a new file.
         """
-        self.path = where
+        self.path, self.name = where, "standard output" if where == "-" else where
         suffix = Path(where).suffix.lower() if where != "-" else ".csv"
         self.json, self.tab = suffix == ".jsonl", suffix == ".tsv"
         self.regular = where != "-" and (not os.path.exists(where) or stat.S_ISREG(os.stat(where).st_mode))
@@ -75,29 +76,33 @@ class Writer:
         self._put(sink.getvalue().to_pybytes())
 
     def _put(self, data: bytes) -> None:
-        self._file.write(data)
-        self._file.flush()
+        with naming(self.name):
+            self._file.write(data)
+            self._file.flush()
         self.size += len(data)
 
     def sync(self) -> None:
         """Make sure that everything is on the disk."""
         if self._file.closed:
             return
-        self._file.flush()
-        if self.regular:
-            os.fsync(self._file.fileno())
+        with naming(self.name):
+            self._file.flush()
+            if self.regular:
+                os.fsync(self._file.fileno())
 
     def finish(self) -> None:
         """Close the file; a .part file replaces the earlier one."""
         self.sync()
         self.close()
         if self.partial:
-            os.replace(self.current_path, self.path)
+            with naming(self.name):
+                os.replace(self.current_path, self.path)
             self.partial = False
 
     def close(self) -> None:
         if self.path != "-" and not self._file.closed:
-            self._file.close()
+            with naming(self.name):
+                self._file.close()
 
 
 def partial_path(path: str) -> str:
