@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from omkl.stream.options import Options
 from omkl.stream.raw import DataError
+from omkl.stream.terminal import require_output
 from omkl.stream.writer import WRITTEN, partial_path
 
 PLATFORM = sys.platform
@@ -33,6 +34,8 @@ def check_files(options: Options) -> None:
     for output in outputs:
         _check_writable(output)
     where = options.predictions
+    if where == "-":
+        require_output()
     if where is not None and where != "-" and Path(where).suffix.lower() not in WRITTEN and is_regular(where):
         raise DataError(
             f"--predictions {where}: wanted a name that ends in {', '.join(WRITTEN)}, or - for standard output"
