@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -23,7 +24,7 @@ from tables import compressed
 
 from omkl import persist
 from omkl.stream.columns import Encoder
-from omkl.stream.parsers import Reading
+from omkl.stream.parsers import Reading, check_unique
 from omkl.stream.raw import DataError
 from omkl.stream.source import Source
 
@@ -352,6 +353,14 @@ def test_standard_input_is_read_as_files_are(
     assert b"Traceback" not in result.stderr
     assert result.returncode == (2 if rows is None else 0)
     assert rows is None or learned(str(tmp_path / "m.omkl")) == rows
+
+
+def test_a_duplicate_among_many_columns_is_found_at_once():
+    names = [f"c{k}" for k in range(60_000)]
+    began = time.process_time()
+    with pytest.raises(DataError, match="two columns are called 'c59999'; rename one of them"):
+        check_unique("data.csv", [*names, "c59999"])
+    assert time.process_time() - began < 2
 
 
 def test_a_closed_standard_input_is_named(tmp_path: Path):
