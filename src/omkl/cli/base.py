@@ -56,11 +56,18 @@ def errors_as_messages() -> Iterator[None]:
         discard_unwritten()
         named = error.filename if error.filename is not None else ""
         reason = error.strerror or str(error)
-        typer.echo(f"omkl: {f'{named}: ' if named else ''}{reason}", err=True)
+        show_error(f"{f'{named}: ' if named else ''}{reason}")
         raise typer.Exit(FAILED) from None
     except (ValueError, LookupError, ArithmeticError) as error:
-        typer.echo(f"omkl: {error}", err=True)
+        show_error(str(error))
         raise typer.Exit(FAILED) from None
+
+
+def show_error(message: str) -> None:
+    """One line on standard error."""
+    from omkl.stream.terminal import visible
+
+    typer.echo(f"omkl: {visible(message)}", err=True)
 
 
 def discard_unwritten() -> None:
