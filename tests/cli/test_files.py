@@ -96,6 +96,7 @@ def test_names_that_differ_in_case_are_one_file_where_the_system_ignores_case(
     ("data", "arguments", "message"),
     [
         ("p.csv.part", ["--predictions", "p.csv"], "the file p.csv.part of --predictions"),
+        ("c.lock", ["--checkpoint", "c"], "the file c.lock of --checkpoint"),
     ],
 )
 def test_data_in_the_place_of_a_working_file_is_refused(work: Path, data: str, arguments: list[str], message: str):
@@ -165,7 +166,7 @@ def test_an_output_that_cannot_be_written_is_refused_before_the_work(
     assert sorted(work.rglob("*")) == before
 
 
-@pytest.mark.parametrize(("name", "option"), [("p.csv.part", "--predictions")])
+@pytest.mark.parametrize(("name", "option"), [("p.csv.part", "--predictions"), ("p.csv.lock", "--checkpoint")])
 def test_a_folder_in_the_place_of_a_working_file_is_refused_before_the_work(work: Path, name: str, option: str):
     (work / "p.csv").write_text("earlier\n")
     (work / name).mkdir()

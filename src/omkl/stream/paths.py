@@ -9,6 +9,7 @@ from collections.abc import Hashable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from omkl.stream.lock import lock_path
 from omkl.stream.options import Options
 from omkl.stream.raw import DataError
 from omkl.stream.terminal import require_output
@@ -88,6 +89,8 @@ def _outputs(options: Options) -> Iterator[Named]:
     if options.predictions is not None and options.predictions != "-" and os.path.isfile(options.predictions):
         path = partial_path(options.predictions)
         yield Named(f"the file {path} of --predictions", path)
+    if options.checkpoint is not None and is_regular(options.checkpoint):
+        yield Named(f"the file {options.checkpoint}.lock of --checkpoint", lock_path(options.checkpoint))
 
 
 def _check_distinct(inputs: list[Named], outputs: list[Named]) -> None:

@@ -4,6 +4,7 @@ import os
 import time
 import warnings
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +14,7 @@ from omkl import persist
 from omkl.errors import BudgetWarning
 from omkl.stream.checkpoint import Checkpoint, Progress, load_checkpoint
 from omkl.stream.history import History
+from omkl.stream.lock import locked
 from omkl.stream.model import StreamModel
 from omkl.stream.notices import Notices
 from omkl.stream.options import PIECE_ROWS, Options
@@ -57,7 +59,13 @@ class Run:
         self.options = options
         self.stop = Stop()
         check_files(options)
-        checkpoint = load_checkpoint(options)
+        with ExitStack() as lock:
+            lock.enter_context(locked(options.checkpoint))
+            self._prepare(load_checkpoint(options), show, start)
+            self._lock = lock.pop_all()  # held until the run is over, or now if this fails
+
+    def _prepare(self, checkpoint: Checkpoint | None, show: Callable[[str], None], start: StreamModel | None) -> None:
+        options = self.options
         self.resumed = checkpoint is not None
         if checkpoint is None:
             self.progress = Progress(options.decisive())
@@ -77,7 +85,7 @@ class Run:
     def run(self, after_piece: Callable[["Run"], None] = lambda run: None) -> Outcome:
         """To the end of the data, or until a stop is requested."""
         began, rows_before = time.monotonic(), self.progress.records
-        with self.stop, warnings.catch_warnings():
+        with self._lock, self.stop, warnings.catch_warnings():
             warnings.simplefilter("ignore", BudgetWarning)  # the model has a notice of its own
             if self.resumed:
                 self.source.skip(self.progress.records, self.progress.digest)
