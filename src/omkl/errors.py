@@ -1,5 +1,9 @@
 """The exceptions and warnings of omkl."""
 
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 
 class DivergenceError(ArithmeticError):
     """A prediction overflowed or became NaN: the learning rate was too large for the data."""
@@ -11,3 +15,20 @@ class BudgetWarning(UserWarning):
 
 class ModelFileError(ValueError):
     """A model file that is truncated, corrupted, not one of omkl's, of a newer version, or inconsistent."""
+
+
+@contextmanager
+def naming(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Make errors of writing say which file it was: the system names none when a disk is full.
+
+    >>> with naming("out.csv"):
+    ...     raise OSError(28, "No space left on device")
+    Traceback (most recent call last):
+    OSError: [Errno 28] cannot be written (No space left on device): 'out.csv'
+    """
+    try:
+        yield
+    except OSError as error:
+        if error.errno is None:
+            raise
+        raise OSError(error.errno, f"cannot be written ({error.strerror})", os.fspath(path)) from error

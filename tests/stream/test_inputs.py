@@ -7,6 +7,8 @@ import os
 import re
 import subprocess
 import sys
+import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -16,15 +18,15 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
 import pytest
-from command import OMKL, invoke
+from command import OMKL, invoke, omkl
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tables import compressed
 
 from omkl import persist
 from omkl.stream.columns import Encoder
-from omkl.stream.parsers import Reading
-from omkl.stream.raw import DataError
+from omkl.stream.parsers import Reading, check_unique
+from omkl.stream.raw import DataError, Raw
 from omkl.stream.source import Source
 
 ROWS = 40
@@ -354,6 +356,14 @@ def test_standard_input_is_read_as_files_are(
     assert rows is None or learned(str(tmp_path / "m.omkl")) == rows
 
 
+def test_a_duplicate_among_many_columns_is_found_at_once():
+    names = [f"c{k}" for k in range(60_000)]
+    began = time.process_time()
+    with pytest.raises(DataError, match="two columns are called 'c59999'; rename one of them"):
+        check_unique("data.csv", [*names, "c59999"])
+    assert time.process_time() - began < 2
+
+
 def test_a_closed_standard_input_is_named(tmp_path: Path):
     command = " ".join(f"'{word}'" for word in [*OMKL, "run", "-", "-t", "y"])
     result = subprocess.run(f"{command} <&-", shell=True, capture_output=True, text=True, timeout=300)
@@ -383,6 +393,38 @@ def test_a_line_of_a_hundred_megabytes_takes_no_such_memory(tmp_path: Path):
     (tmp_path / "good.csv").write_text(GOOD)
     long_line(GOOD)(tmp_path / "long.csv")
     assert megabytes(tmp_path / "long.csv") - megabytes(tmp_path / "good.csv") < 100
+
+
+@pytest.mark.parametrize("make", [parquet, arrow], ids=["Parquet", "Arrow"])
+def test_no_thread_of_pyarrow_calls_python(make: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Such a thread aborts the process if Python ends meanwhile."""
+    threads: set[int] = set()
+    for method in ("read", "seek", "tell", "close"):
+        original = getattr(Raw, method)
+
+        def recorded(self: Raw, *arguments: int, original: Any = original) -> Any:
+            threads.add(threading.get_ident())
+            return original(self, *arguments)
+
+        monkeypatch.setattr(Raw, method, recorded)
+    make(tmp_path / "data")
+    source = Source([str(tmp_path / "data")], Reading(), 10)
+    assert sum(len(batch.rows) for batch in source) == ROWS
+    assert source.at == source.size
+    assert threads == {threading.get_ident()}
+
+
+@pytest.mark.parametrize("ending", ["arrow", "feather"])
+def test_an_arrow_file_cut_anywhere_is_an_error_message(ending: str, tmp_path: Path):
+    path = tmp_path / f"data.{ending}"
+    arrow(path)
+    whole = path.read_bytes()
+    for k in range(24):
+        path.write_bytes(whole[: len(whole) * k // 24])
+        result = omkl("run", path, "-t", "y", "--learner", "sfg-mkl", "-q")
+        assert result.returncode == 2
+        assert result.stderr.startswith(f"omkl: {path}: ")
+        assert result.stderr.count("\n") == 1
 
 
 @given(st.data())

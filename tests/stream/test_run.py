@@ -199,7 +199,7 @@ def test_a_full_disk_is_an_error_and_earlier_files_stay(tmp_path: Path, small_di
     data.write_text(table(20_000))
     result = invoke(*arguments)
     assert result.exit_code == 2
-    assert "No space left on device" in result.stderr
+    assert f"{small_disk / 'p.csv'}: cannot be written (No space left on device)" in result.stderr
     assert all(path.read_bytes() == content for path, content in before.items())
 
 

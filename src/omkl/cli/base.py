@@ -4,12 +4,15 @@
 # `omkl --help` may take altogether.
 
 import os
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
 import typer
+
+from omkl.errors import naming
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -34,11 +37,14 @@ def errors_as_messages() -> Iterator[None]:
     """Turn errors into one line on standard error and an exit code."""
     try:
         yield
+        if sys.stdout is not None:
+            with naming("standard output"):
+                sys.stdout.flush()
     except KeyboardInterrupt:
         typer.echo("omkl: interrupted", err=True)
         raise typer.Exit(INTERRUPTED) from None
     except BrokenPipeError:  # the reader is gone, as after `| head`
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        discard_unwritten()
         raise typer.Exit(BROKEN_PIPE) from None
     except ModuleNotFoundError as error:
         extra = EXTRAS.get((error.name or "").partition(".")[0])
@@ -47,13 +53,37 @@ def errors_as_messages() -> Iterator[None]:
         typer.echo(f"omkl: this needs {error.name}; install it with pip install 'omkl[{extra}]'", err=True)
         raise typer.Exit(FAILED) from None
     except OSError as error:
+        discard_unwritten()
         named = error.filename if error.filename is not None else ""
         reason = error.strerror or str(error)
-        typer.echo(f"omkl: {f'{named}: ' if named else ''}{reason}", err=True)
+        show_error(f"{f'{named}: ' if named else ''}{reason}")
         raise typer.Exit(FAILED) from None
     except (ValueError, LookupError, ArithmeticError) as error:
-        typer.echo(f"omkl: {error}", err=True)
+        show_error(str(error))
         raise typer.Exit(FAILED) from None
+
+
+def show_error(message: str) -> None:
+    """One line on standard error."""
+    from omkl.stream.terminal import visible
+
+    typer.echo(f"omkl: {visible(message)}", err=True)
+
+
+def discard_unwritten() -> None:
+    """Empty the buffers of standard streams that fail: Python would try to write them again when it ends."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            if stream is not None:
+                stream.flush()
+        except OSError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+
+
+def print_line(text: str) -> None:
+    """One line on standard output."""
+    with naming("standard output"):
+        typer.echo(text)
 
 
 def show_version(wanted: bool) -> None:

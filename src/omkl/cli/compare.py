@@ -1,11 +1,10 @@
 """The command that tries every learner on a user's own data: compare."""
 
-import sys
 from typing import Annotated
 
 import typer
 
-from omkl.cli.base import INTERRUPTED, app, errors_as_messages, split_names
+from omkl.cli.base import INTERRUPTED, app, errors_as_messages, print_line, split_names
 from omkl.cli.options import (
     LEARNERS,
     Categorical,
@@ -63,11 +62,10 @@ def compare(
     with errors_as_messages():
         import json as json_module
 
-        from rich.console import Console
-
         from omkl.engine import cores
         from omkl.stream.compare import Comparison
         from omkl.stream.compare_display import CompareDisplay, show
+        from omkl.stream.terminal import require_output, standard_error, standard_output
 
         named = [one_of("--learners", name, LEARNERS) for name in split_names(learners)]
         options = checked_options(
@@ -75,18 +73,20 @@ def compare(
             date_format=date_format, report=report, seed=seed, format=format, delimiter=delimiter, encoding=encoding,
             header=not no_header,
         )  # fmt: skip
+        if json or not quiet:
+            require_output()
         if report is not None:  # what it needs is missed now rather than after the work
             from omkl.stream.compare_report import write
-        display = CompareDisplay(Console(file=sys.stderr, highlight=False), quiet or json)
+        display = CompareDisplay(standard_error(), quiet or json)
         comparison = Comparison(options, named or LEARNERS, rows, jobs or cores(), display.notice)
         with display:
             comparison.run(display.update)
         if report is not None:
             write(comparison, report)
         if json:
-            typer.echo(json_module.dumps(comparison.summary()))
+            print_line(json_module.dumps(comparison.summary()))
         elif not quiet:
-            show(comparison, report, Console(highlight=False))
+            show(comparison, report, standard_output())
         if comparison.stopped:
             typer.echo(f"omkl: stopped after {comparison.rows} rows", err=True)
             raise typer.Exit(INTERRUPTED)

@@ -24,8 +24,7 @@ def demo(
       omkl demo --out demo --seed 7
     """
     with errors_as_messages():
-        from rich.console import Console
-
         from omkl.demo import run
+        from omkl.stream.terminal import standard_output
 
-        run(out, seed, Console())
+        run(out, seed, standard_output(highlight=True))

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from omkl.cli.base import app, errors_as_messages
+from omkl.cli.base import app, errors_as_messages, print_line
 
 
 @app.command()
@@ -20,12 +20,12 @@ def inspect(
       omkl inspect price.omkl --json
     """
     with errors_as_messages():
-        from rich.console import Console
-
         from omkl.stream.inspect import as_json, facts, show
+        from omkl.stream.terminal import standard_output
 
+        console = standard_output()
         found = facts(model)
         if json:
-            typer.echo(as_json(found))
+            print_line(as_json(found))
         else:
-            show(found, Console(highlight=False))
+            show(found, console)

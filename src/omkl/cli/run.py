@@ -1,11 +1,10 @@
 """The commands that predict and learn a user's own data: run, learn, predict."""
 
-import sys
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from omkl.cli.base import INTERRUPTED, app, errors_as_messages
+from omkl.cli.base import INTERRUPTED, app, errors_as_messages, print_line
 from omkl.cli.options import (
     AsJson,
     By,
@@ -115,15 +114,20 @@ def learn(
       omkl learn price.omkl today.csv --out newer.omkl --predictions out.csv
     """
     with errors_as_messages():
+        from omkl.stream.options import Options
+        from omkl.stream.paths import check_files
         from omkl.stream.run import Run
 
+        files = Options(data=tuple(data), start=model, model=out or model, predictions=predictions,
+                        checkpoint=checkpoint, report=report)  # fmt: skip
+        check_files(files)  # before the model is opened
         start = load_stream_model(model)
         columns = start.preparer
         options = checked_options(
             data, target=start.target, learner=start.algorithm, key=columns.key, pending=columns.waiting.capacity,
             by=columns.by, features=list(columns.features), drop=list(columns.drop), seed=start.seed,
-            predictions=predictions, model=out or model, checkpoint=checkpoint, every=every, report=report,
-            format=format, delimiter=delimiter, encoding=encoding, header=not no_header,
+            predictions=predictions, start=model, model=out or model, checkpoint=checkpoint, every=every,
+            report=report, format=format, delimiter=delimiter, encoding=encoding, header=not no_header,
         )  # fmt: skip
         run_and_show(Run(options, lambda text: None, start), quiet, json)
 
@@ -150,14 +154,15 @@ def predict(
       generate-rows | omkl predict price.omkl - --every 1
     """
     with errors_as_messages():
-        from rich.console import Console
-
         from omkl.stream.display import Display
+        from omkl.stream.paths import check_files
         from omkl.stream.predict import predict as predict_rows
+        from omkl.stream.terminal import standard_error
 
-        options = checked_options(data, predictions=predictions, every=every, format=format, delimiter=delimiter,
-                                  encoding=encoding, header=not no_header)  # fmt: skip
-        with Display(Console(file=sys.stderr, highlight=False), quiet) as display:
+        options = checked_options(data, start=model, predictions=predictions, every=every, format=format,
+                                  delimiter=delimiter, encoding=encoding, header=not no_header)  # fmt: skip
+        check_files(options)  # before the model is opened
+        with Display(standard_error(), quiet) as display:
             stopped = predict_rows(load_stream_model(model), options, display.notice)
         if stopped:
             raise typer.Exit(INTERRUPTED)
@@ -183,16 +188,17 @@ def run_and_show(run: "Run", quiet: bool, as_json: bool) -> None:
     """Run, show the results, and exit with 130 if it was stopped."""
     import json
 
-    from rich.console import Console
-
     from omkl.stream.display import RunDisplay, show
+    from omkl.stream.terminal import require_output, standard_error, standard_output
 
     options = run.options
     if as_json and options.predictions == "-":
         raise ValueError("--json and --predictions - both want standard output; give the predictions a file")
+    if as_json or not quiet:
+        require_output()
     if options.report is not None:  # what it needs is missed now rather than after the work
         from omkl.stream.run_report import write
-    display = RunDisplay(Console(file=sys.stderr, highlight=False), quiet or as_json)
+    display = RunDisplay(standard_error(), quiet or as_json)
     run.notices.show = display.notice
     with display:
         outcome = run.run(display.update)
@@ -203,9 +209,9 @@ def run_and_show(run: "Run", quiet: bool, as_json: bool) -> None:
         # JSON has no infinity and no NaN
         finite = {name: None if isinstance(value, float) and not abs(value) < float("inf") else value
                   for name, value in outcome.summary.items()}  # fmt: skip
-        typer.echo(json.dumps(finite))
+        print_line(json.dumps(finite))
     elif not quiet:
-        console = Console(file=sys.stderr if options.predictions == "-" else sys.stdout, highlight=False)
+        console = standard_error() if options.predictions == "-" else standard_output()
         if outcome.nothing_new:
             console.print("nothing to do: this run is finished, and there are no new rows", highlight=False)
         show(outcome, files, console)

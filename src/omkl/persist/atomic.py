@@ -4,17 +4,23 @@ import os
 import secrets
 from pathlib import Path
 
+from omkl.errors import naming
+
 
 def write_atomically(path: str | os.PathLike[str], *pieces: bytes | memoryview) -> None:
     """Write a temporary file beside `path`, flush it to the disk, then rename it; pipes and devices are written to."""
-    path = Path(path).resolve()
+    with naming(path):
+        _write(Path(path).resolve(), pieces)
+
+
+def _write(path: Path, pieces: tuple[bytes | memoryview, ...]) -> None:
     if path.exists() and not path.is_file():
-        with path.open("wb") as file:
+        with open(path, "wb") as file:
             file.writelines(pieces)
         return
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
+    temporary = path.with_name(f".omkl-{secrets.token_hex(8)}")  # short, whatever the length of the name
     try:
-        with temporary.open("xb") as file:
+        with open(temporary, "xb") as file:
             file.writelines(pieces)
             file.flush()
             os.fsync(file.fileno())

@@ -16,8 +16,9 @@ from omkl.stream.baselines import most_frequent, running_means
 from omkl.stream.history import History
 from omkl.stream.model import StreamModel
 from omkl.stream.notices import Notices
-from omkl.stream.options import PIECE_ROWS, Options, check_outputs
+from omkl.stream.options import PIECE_ROWS, Options
 from omkl.stream.parsers import Batch, Reading
+from omkl.stream.paths import check_files
 from omkl.stream.predictions import LateTargets, Predictions, Targets, as_labels, as_numbers
 from omkl.stream.prepare import Prepared, Preparer
 from omkl.stream.raw import DataError, Stop
@@ -143,7 +144,7 @@ class Comparison:
     def __init__(
         self, options: Options, learners: Sequence[str], rows: int | None, jobs: int, show: Callable[[str], None]
     ) -> None:
-        check_outputs(options)
+        check_files(options)
         self.options, self.learners, self.max_rows, self.jobs = options, tuple(learners), rows, jobs
         self.notices = Notices(show)
         self.stop = Stop()

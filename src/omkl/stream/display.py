@@ -11,6 +11,7 @@ from rich.text import Text
 
 from omkl.stream.history import Errors
 from omkl.stream.run import Outcome, Run, RunSummary
+from omkl.stream.terminal import visible
 
 LIVE_EVERY = 0.1  # seconds between updates of the live panel
 PLAIN_EVERY = 10.0  # seconds between lines where there is no terminal
@@ -105,7 +106,7 @@ class RunDisplay(Display):
                 f" {share:4.0%}, {_clock(left)} left"
             )
         leaders = ", ".join(f"{kernel_name(k['kernel'])} ({k['weight']:.0%})" for k in summary["kernels"])
-        return Group(head, Text(error_line(summary)), Text(f"leading kernels: {leaders}", "dim"))
+        return Group(head, Text(error_line(summary)), Text(visible(f"leading kernels: {leaders}"), "dim"))
 
 
 def _clock(seconds: float) -> str:

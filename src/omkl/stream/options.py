@@ -1,15 +1,10 @@
-"""The options of a pass over data, and the checks that come before any work."""
+"""The options of a pass over data."""
 
-import errno
-import os
 from dataclasses import dataclass, field, fields
-from pathlib import Path
 
 from omkl.algorithms.base import Task
 from omkl.persist import Json
 from omkl.stream.parsers import Format
-from omkl.stream.raw import DataError
-from omkl.stream.writer import WRITTEN
 
 PIECE_ROWS = 10_000
 
@@ -37,6 +32,7 @@ class Options:
     data: tuple[str, ...] = field(default=(), metadata={"free": True})
     every: int = field(default=PIECE_ROWS, metadata={"free": True})
     predictions: str | None = field(default=None, metadata={"free": True})
+    start: str | None = field(default=None, metadata={"free": True})  # the model to continue with
     model: str | None = field(default=None, metadata={"free": True})
     checkpoint: str | None = field(default=None, metadata={"free": True})
     report: str | None = field(default=None, metadata={"free": True})
@@ -55,28 +51,3 @@ class Options:
         if name in (self.target, self.key, self.by):
             return True
         return (not self.features or name in self.features) and name not in self.drop
-
-
-def check_outputs(options: Options) -> None:
-    """Refuse before the work what could not be written after it."""
-    named = {"predictions": options.predictions, "model": options.model, "checkpoint": options.checkpoint,
-             "report": options.report}  # fmt: skip
-    files = {what: where for what, where in named.items() if where is not None and where != "-"}
-    for what, where in files.items():
-        path = Path(where)
-        folder = path.resolve().parent
-        if not folder.is_dir():
-            raise DataError(f"--{what} {where}: there is no folder {str(path.parent)!r}; make it first")
-        if path.is_dir():
-            raise DataError(f"--{what} {where}: a folder; wanted the name of a file")
-        if not os.access(folder, os.W_OK):
-            raise PermissionError(errno.EACCES, f"--{what}: the folder cannot be written to", str(folder))
-        if where in options.data:
-            raise DataError(f"--{what} {where}: the same file as the data")
-        device = path.exists() and not path.is_file()
-        if what == "predictions" and path.suffix.lower() not in WRITTEN and not device:
-            raise DataError(
-                f"--predictions {where}: wanted a name that ends in {', '.join(WRITTEN)}, or - for standard output"
-            )
-    if len({os.path.realpath(where) for where in files.values()}) < len(files):
-        raise DataError("predictions, model, checkpoint and report must be four different files")

@@ -254,9 +254,11 @@ def whole(column: pa.ChunkedArray) -> pa.Array:
 
 def check_unique(name: str, names: list[str]) -> None:
     """Refuse a table with two columns of one name."""
-    if len(set(names)) < len(names):
-        twice = next(column for column in names if names.count(column) > 1)
-        raise DataError(f"{name}: two columns are called {twice!r}; rename one of them")
+    seen: set[str] = set()
+    for column in names:
+        if column in seen:
+            raise DataError(f"{name}: two columns are called {column!r}; rename one of them")
+        seen.add(column)
 
 
 def _number(text: str) -> bool:

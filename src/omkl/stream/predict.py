@@ -3,8 +3,9 @@
 from collections.abc import Callable
 
 from omkl.stream.model import StreamModel
-from omkl.stream.options import PIECE_ROWS, Options, check_outputs
+from omkl.stream.options import PIECE_ROWS, Options
 from omkl.stream.parsers import Reading
+from omkl.stream.paths import check_files
 from omkl.stream.raw import DataError, Stop
 from omkl.stream.source import Source
 from omkl.stream.writer import Writer
@@ -13,7 +14,7 @@ from omkl.stream.writer import Writer
 def predict(model: StreamModel, options: Options, show: Callable[[str], None]) -> bool:
     """Write predictions for all rows; returns whether it was stopped before the end."""
     assert options.predictions is not None
-    check_outputs(options)
+    check_files(options)
     notices, preparer = model.notices, model.preparer
     notices.show = show
     stop = Stop()

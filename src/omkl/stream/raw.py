@@ -5,8 +5,8 @@ import io
 import os
 import signal
 import sys
-from collections.abc import Callable
-from typing import BinaryIO, Protocol
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, BinaryIO, Protocol
 
 import pyarrow as pa
 
@@ -114,6 +114,23 @@ class Raw(io.RawIOBase):
             digest.update(self.read(EDGE))
         self.seek(here)
         return digest.digest()
+
+    def native(self) -> Any:
+        """The file as pyarrow opens it, which must be the same.
+
+        pyarrow's readers of Parquet and Arrow files use threads of their own. If such a thread calls Python while
+        Python ends, the process is aborted, so they are not given a file object of Python.
+        """
+        file = pa.OSFile(os.fsencode(self._path))
+        self.check()
+        return file
+
+    def followed(self, batches: Iterable[Any], n: int) -> Iterator[Any]:
+        """About `n` batches read by pyarrow; `at` moves on with them."""
+        size = self.seek(0, 2)
+        for k, batch in enumerate(batches, 1):
+            self.at = size * min(k, n) // n
+            yield batch
 
     def check(self) -> None:
         """A file may grow while it is read; anything else is another file."""

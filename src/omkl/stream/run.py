@@ -4,6 +4,7 @@ import os
 import time
 import warnings
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TypedDict
 
@@ -14,10 +15,12 @@ from omkl.algorithms.base import Task
 from omkl.errors import BudgetWarning
 from omkl.stream.checkpoint import Checkpoint, Progress, load_checkpoint
 from omkl.stream.history import Errors, History
+from omkl.stream.lock import locked
 from omkl.stream.model import StreamModel
 from omkl.stream.notices import Notices
-from omkl.stream.options import PIECE_ROWS, Options, check_outputs
+from omkl.stream.options import PIECE_ROWS, Options
 from omkl.stream.parsers import Reading
+from omkl.stream.paths import check_files
 from omkl.stream.prepare import Preparer
 from omkl.stream.raw import DataError, Stop
 from omkl.stream.source import Source
@@ -89,8 +92,14 @@ class Run:
     def __init__(self, options: Options, show: Callable[[str], None], start: StreamModel | None = None) -> None:
         self.options = options
         self.stop = Stop()
-        check_outputs(options)
-        checkpoint = load_checkpoint(options)
+        check_files(options)
+        with ExitStack() as lock:
+            lock.enter_context(locked(options.checkpoint))
+            self._prepare(load_checkpoint(options), show, start)
+            self._lock = lock.pop_all()  # held until the run is over, or now if this fails
+
+    def _prepare(self, checkpoint: Checkpoint | None, show: Callable[[str], None], start: StreamModel | None) -> None:
+        options = self.options
         self.resumed = checkpoint is not None
         if checkpoint is None:
             self.progress = Progress(options.decisive())
@@ -110,7 +119,7 @@ class Run:
     def run(self, after_piece: Callable[["Run"], None] = lambda run: None) -> Outcome:
         """To the end of the data, or until a stop is requested."""
         began, rows_before = time.monotonic(), self.progress.records
-        with self.stop, warnings.catch_warnings():
+        with self._lock, self.stop, warnings.catch_warnings():
             warnings.simplefilter("ignore", BudgetWarning)  # the model has a notice of its own
             if self.resumed:
                 self.source.skip(self.progress.records, self.progress.digest)

@@ -187,10 +187,13 @@ class Source:
         if kind == "parquet":
             if not raw.seekable():
                 raise DataError(f"{name}: Parquet cannot be read from a pipe; give the file, or pipe Arrow or CSV")
-            batches: Iterable[pa.RecordBatch] = pa.parquet.ParquetFile(raw).iter_batches(batch_size=self.piece_rows)
+            table = pa.parquet.ParquetFile(raw.native())
+            pieces = max(1, -(-table.metadata.num_rows // self.piece_rows))
+            batches: Iterable[pa.RecordBatch] = raw.followed(table.iter_batches(batch_size=self.piece_rows), pieces)
         elif raw.seekable() and raw.peek(6) == b"ARROW1":
-            reader = pa.ipc.open_file(raw)
-            batches = (reader.get_batch(k) for k in range(reader.num_record_batches))
+            reader = pa.ipc.open_file(raw.native())
+            n = reader.num_record_batches
+            batches = raw.followed((reader.get_batch(k) for k in range(n)), n)
         else:
             if raw.peek(6) == b"ARROW1":
                 raw.read(8)  # after its magic bytes an Arrow file is an Arrow stream

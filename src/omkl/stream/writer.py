@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.csv
 
 from omkl.arrays import Array
+from omkl.errors import naming
 from omkl.stream.predictions import Predictions
 from omkl.stream.raw import DataError
 
@@ -29,7 +30,7 @@ class Writer:
         `written` is the number of bytes written before the checkpoint, and anything after them is cut off;
         `partial` says whether they are in the .part file. Both are None for a new file.
         """
-        self.path = where
+        self.path, self.name = where, "standard output" if where == "-" else where
         suffix = Path(where).suffix.lower() if where != "-" else ".csv"
         self.json, self.tab = suffix == ".jsonl", suffix == ".tsv"
         self.regular = where != "-" and (not os.path.exists(where) or stat.S_ISREG(os.stat(where).st_mode))
@@ -59,7 +60,7 @@ class Writer:
     @property
     def current_path(self) -> str:
         """The file that is being written."""
-        return f"{self.path}.part" if self.partial else self.path
+        return partial_path(self.path) if self.partial else self.path
 
     def write(self, predictions: Predictions) -> None:
         """Append rows."""
@@ -78,29 +79,38 @@ class Writer:
         self._put(sink.getvalue().to_pybytes())
 
     def _put(self, data: bytes) -> None:
-        self._file.write(data)
-        self._file.flush()
+        with naming(self.name):
+            self._file.write(data)
+            self._file.flush()
         self.size += len(data)
 
     def sync(self) -> None:
         """Make sure that everything is on the disk."""
         if self._file.closed:
             return
-        self._file.flush()
-        if self.regular:
-            os.fsync(self._file.fileno())
+        with naming(self.name):
+            self._file.flush()
+            if self.regular:
+                os.fsync(self._file.fileno())
 
     def finish(self) -> None:
         """Close the file; a .part file replaces the earlier one."""
         self.sync()
         self.close()
         if self.partial:
-            os.replace(self.current_path, self.path)
+            with naming(self.name):
+                os.replace(self.current_path, self.path)
             self.partial = False
 
     def close(self) -> None:
         if self.path != "-" and not self._file.closed:
-            self._file.close()
+            with naming(self.name):
+                self._file.close()
+
+
+def partial_path(path: str) -> str:
+    """The file that is written first where `path` exists already, to replace it when it is complete."""
+    return f"{path}.part"
 
 
 def _size(path: str) -> int | None:
