@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 
 from omkl import persist
 from omkl.errors import ModelFileError
-from omkl.persist import Arrays, Codec, Json
-from omkl.stream import codec
+from omkl.persist import Arrays, Codec, Json, demand
+from omkl.stream import claims, codec
 from omkl.stream.history import History
 from omkl.stream.model import StreamModel
 from omkl.stream.options import Options
@@ -72,7 +72,25 @@ def _decode(body: Json, arrays: Arrays) -> Checkpoint:
     history = None if body["history"] is None else History.decode(body["history"], arrays)
     names = {in_file: name for name, in_file in FILE_NAMES.items()}
     progress = Progress(**{names.get(name, name): value for name, value in body["progress"].items()})
-    return Checkpoint(codec.decode(body["model"], arrays), history, progress)
+    _check(progress)
+    model = codec.decode(body["model"], arrays)
+    if history is not None:
+        demand(history.task == (model.task or "regression"), "the model and its history differ in their task")
+        demand(history.snapshots.shape[1] in (1, 1 + len(model.weights())), "the history is one of other kernels")
+    return Checkpoint(model, history, progress)
+
+
+def _check(progress: Progress) -> None:
+    claims.mapping(progress.options, "the options")
+    claims.count(progress.records, "the number of records")
+    claims.count(progress.skipped, "the number of skipped rows")
+    claims.string(progress.digest, "the digest of the data")
+    if progress.written is not None:
+        claims.count(progress.written, "the length of the predictions")
+    claims.flag(progress.partial, "partial")
+    claims.flag(progress.finished, "finished")
+    for about, notice in claims.mapping(progress.notices, "the notices").items():
+        claims.string(notice, f"the notice {about!r}")
 
 
 persist.register("checkpoint", Codec((Checkpoint,), _encode, _decode))

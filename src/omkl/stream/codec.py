@@ -2,6 +2,7 @@
 
 from omkl import persist
 from omkl.persist import Arrays, Codec, Json, demand, float_array
+from omkl.stream import claims
 from omkl.stream.columns import Encoder
 from omkl.stream.learner import new_learner
 from omkl.stream.model import StreamModel
@@ -35,6 +36,7 @@ def decode(body: Json, arrays: Arrays) -> StreamModel:
     notices = Notices()
     task = body["task"]
     demand(task in (None, "regression", "classification"), f"there is no task {task!r}")
+    _check(body)
     target = Target(body["target"], task, notices)
     target.comma = body["comma"]
     preparer = Preparer(
@@ -43,7 +45,7 @@ def decode(body: Json, arrays: Arrays) -> StreamModel:
     )  # fmt: skip
     preparer.encoder = Encoder.from_body(body["encoder"], notices)
     model = StreamModel(preparer, body["learner"], body["seed"])
-    model.learned = int(body["learned"])
+    model.learned = body["learned"]
     names: tuple[str, ...] = ()
     if task is not None and (body["core"] is not None or body["fleet"] is not None):
         model.learner = new_learner(model.algorithm, task, model.seed, preparer.by is not None, notices)
@@ -55,8 +57,37 @@ def decode(body: Json, arrays: Arrays) -> StreamModel:
         x = float_array(arrays, f"waiting.{k}.rows")
         demand(x.ndim == 1 and len(x) <= len(names), "a waiting row does not fit the features")
         ends = None if interval is None else (interval[0], interval[1])
+        _check_waiting(task, key, y_pred, ends, probabilities)
         preparer.waiting.rows[str(key)] = WaitingRow(x, y_pred, ends, probabilities)
     return model
+
+
+def _check(body: Json) -> None:
+    claims.string(body["target"], "the target")
+    claims.string(body["learner"], "the learner")
+    claims.one_of(body["comma"], (None, "thousands", "decimal"), "comma")
+    for name in ("key", "by"):
+        if body[name] is not None:
+            claims.string(body[name], name)
+    claims.strings(body["features"], "the columns to learn from")
+    claims.strings(body["drop"], "the columns left out")
+    claims.count(body["pending"], "pending", 1)
+    claims.count(body["learned"], "the number of rows learned")
+    claims.count(body["seed"], "the seed")
+
+
+def _check_waiting(
+    task: str | None, key: object, y_pred: object, ends: tuple[object, ...] | None, probabilities: object
+) -> None:
+    claims.string(key, "the key of a waiting row")
+    if task == "regression":
+        claims.number(y_pred, "the prediction of a waiting row")
+    elif y_pred is not None:
+        claims.string(y_pred, "the prediction of a waiting row")
+    for end in ends or ():
+        claims.number(end, "the interval of a waiting row")
+    for probability in claims.mapping(probabilities or {}, "the probabilities of a waiting row").values():
+        claims.number(probability, "the probability of a label")
 
 
 def _encode(model: StreamModel, compact: bool) -> tuple[Json, Arrays]:

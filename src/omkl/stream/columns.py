@@ -16,7 +16,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omkl.arrays import Mask, Vector
-from omkl.persist import Json
+from omkl.persist import Json, demand
+from omkl.stream import claims
 from omkl.stream.cells import (
     CALENDAR,
     NUMBER,
@@ -54,6 +55,15 @@ class Column:
     others: bool = False  # there were more text values than MAX_CATEGORIES
     gaps: bool = False
 
+    def check(self) -> None:
+        """Refuse what no column can be."""
+        claims.one_of(self.kind, (None, "number", "category", "time"), "the kind of a column")
+        claims.one_of(self.comma, (None, "thousands", "decimal"), "comma")
+        claims.strings(self.categories, "the categories")
+        demand(len(self.categories) <= MAX_CATEGORIES, "a column has too many categories")
+        claims.flag(self.others, "others")
+        claims.flag(self.gaps, "gaps")
+
 
 class Encoded(NamedTuple):
     """The rows of a batch as features."""
@@ -79,8 +89,13 @@ class Encoder:
 
     @classmethod
     def from_body(cls, body: Json, notify: Notify) -> "Encoder":
-        self = cls(notify, body["date_format"], tuple(body["categorical"]))
-        self.columns = {str(name): Column(**column) for name, column in body["columns"]}
+        if body["date_format"] is not None:
+            claims.string(body["date_format"], "the format of dates")
+        self = cls(notify, body["date_format"], tuple(claims.strings(body["categorical"], "the columns of codes")))
+        self.columns = {claims.string(name, "a column"): Column(**column) for name, column in body["columns"]}
+        for column in self.columns.values():
+            column.check()
+        claims.strings(body["features"], "the features")
         own = [own_feature(name) for name in self.columns]
         plain = set(own) | {f"{name}:{part}" for name in own for part in CALENDAR}
         self.features = {str(name): np.nan if name in plain else 0.0 for name in body["features"]}

@@ -7,6 +7,7 @@ import numpy as np
 from omkl.algorithms.base import Task
 from omkl.arrays import Index, Mask, Matrix, Vector
 from omkl.persist import Arrays, Json, demand, float_array
+from omkl.stream import claims
 from omkl.stream.baselines import most_frequent, running_means
 from omkl.stream.model import StreamModel
 from omkl.stream.predictions import LateTargets, Predictions, Targets, as_labels, as_numbers
@@ -212,20 +213,28 @@ class History:
     @classmethod
     def decode(cls, body: Json, arrays: Arrays) -> "History":
         """The history that `encode` was called on."""
+        claims.one_of(body["task"], ("regression", "classification"), "the task of the history")
         self = cls(body["task"])
         for name, in_file in ARRAYS.items():
             fresh, stored = getattr(self, name), arrays[f"history.{in_file}"]
-            fits = stored.shape[1:] == fresh.shape[1:] or name == "snapshots"
+            fixed = name not in ("bins", "ends", "snapshots")
+            fits = stored.shape == fresh.shape if fixed else stored.shape[1:] == fresh.shape[1:] or name == "snapshots"
             demand(stored.ndim == fresh.ndim and stored.dtype == fresh.dtype and fits, "the history does not fit")
             setattr(self, name, stored)
-        demand(len(self.ends) == len(self.bins), "the history does not fit")
-        self.width, self.scored = int(body["width"]), int(body["scored"])
-        self.step, self.due = int(body["step"]), int(body["due"])
-        self.sample.stride, self.sample.rows = int(body["stride"]), float_array(arrays, "history.sampled.rows")
+        self.width, self.scored = claims.count(body["width"], "width", 1), claims.count(body["scored"], "scored")
+        demand(len(self.ends) == len(self.bins) == -(-self.scored // self.width), "the history does not fit")
+        self.step, self.due = claims.count(body["step"], "step", 1), claims.count(body["due"], "due")
+        self.sample.stride = claims.count(body["stride"], "stride", 1)
+        self.sample.rows = float_array(arrays, "history.sampled.rows")
         self.last = float_array(arrays, "history.last.rows")
-        self.changes, self._incumbent_start = list(body["changes"]), body["born"]
-        self.counts = {str(label): int(count) for label, count in body["counts"]}
-        self.places = {str(label): k for k, label in enumerate(body["places"])}
+        demand(all(rows.ndim == 2 and rows.shape[1] == 5 for rows in (self.sample.rows, self.last)),
+               "the sample of the history does not fit")  # fmt: skip
+        self.changes = [claims.count(row, "a change") for row in body["changes"]]
+        if body["born"] is not None:
+            self._incumbent_start = claims.count(body["born"], "born")
+        self.counts = {claims.string(label, "a label"): claims.count(n, "a count") for label, n in body["counts"]}
+        self.places = {label: k for k, label in enumerate(claims.strings(body["places"], "the labels"))}
+        demand(len(body["places"]) == len(self.places) <= MAX_LABELS, "the labels of the history do not fit")
         return self
 
 

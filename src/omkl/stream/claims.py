@@ -1,0 +1,50 @@
+"""Checks of what a file of a run claims, before a run relies on it."""
+
+from omkl.algorithms.invariants import is_count
+from omkl.persist import demand
+
+
+def count(value: object, what: str, least: int = 0) -> int:
+    """A whole number, not negative."""
+    demand(is_count(value) and isinstance(value, int) and value >= least, f"{what} must be a count, got {value!r}")
+    assert isinstance(value, int)
+    return value
+
+
+def number(value: object, what: str) -> float:
+    """A number, which may be NaN."""
+    demand(isinstance(value, (int, float)) and not isinstance(value, bool), f"{what} must be a number, got {value!r}")
+    assert isinstance(value, (int, float))
+    return value
+
+
+def string(value: object, what: str) -> str:
+    """A string."""
+    demand(isinstance(value, str), f"{what} must be text, got {value!r}")
+    return str(value)
+
+
+def strings(value: object, what: str) -> list[str]:
+    """A list of strings."""
+    demand(isinstance(value, list), f"{what} must be a list, got {value!r}")
+    assert isinstance(value, list)
+    return [string(part, what) for part in value]
+
+
+def flag(value: object, what: str) -> bool:
+    """True or false."""
+    demand(isinstance(value, bool), f"{what} must be true or false, got {value!r}")
+    return bool(value)
+
+
+def one_of(value: object, known: tuple[object, ...], what: str) -> None:
+    """One of a few values."""
+    demand(any(value is each or (isinstance(value, str) and value == each) for each in known),
+           f"{what} must be one of {known}, got {value!r}")  # fmt: skip
+
+
+def mapping(value: object, what: str) -> dict[str, object]:
+    """A dictionary."""
+    demand(isinstance(value, dict), f"{what} must be a mapping, got {value!r}")
+    assert isinstance(value, dict)
+    return value
