@@ -410,8 +410,8 @@ def test_no_thread_of_pyarrow_calls_python(make: Any, tmp_path: Path, monkeypatc
     make(tmp_path / "data")
     source = Source([str(tmp_path / "data")], Reading(), 10)
     assert sum(len(batch.rows) for batch in source) == ROWS
-    assert source.at == source.size
     assert threads == {threading.get_ident()}
+    assert source.at == source.size
 
 
 @pytest.mark.parametrize("ending", ["arrow", "feather"])
