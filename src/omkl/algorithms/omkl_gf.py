@@ -13,7 +13,16 @@ import numpy as np
 
 from omkl import losses
 from omkl.algorithms.base import Algorithm, Kernels, Shape
-from omkl.algorithms.descent import Descent, Stabiliser, descend, divergence_advice, importance, require_bounded
+from omkl.algorithms.descent import (
+    Descent,
+    Stabiliser,
+    descend,
+    divergence_advice,
+    importance,
+    require_bounded,
+    require_finite,
+    require_finite_step,
+)
 from omkl.algorithms.invariants import (
     check_descent,
     check_frequencies,
@@ -105,7 +114,9 @@ def step(problem: Problem, state: State, x: Vector, y: float, r: Vector, weight:
         loss = losses.value(descent.loss, f_i, y) + descent.lam * np.vdot(theta[i], theta[i])  # (5)
         log_w[i] -= eta * h * loss
         g = h if weighted else importance(descent, 1.0, eta, weight)
+        require_finite_step(descent, theta[i], f_i, y, eta * g)
         theta[i] = descend(descent, theta[i], z_i, f_i, y, eta * g)
+    require_finite(y, log_w)
 
     if freeze_after is not None and t >= freeze_after:
         chosen, q = state.chosen, state.q
