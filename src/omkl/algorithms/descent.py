@@ -66,7 +66,7 @@ def require_finite_step(descent: Descent, theta: Matrix, f: float, y: float, k: 
     """Whether `descend` leaves theta finite, where |theta|^2 is; "aware" always does."""
     if descent.stabiliser != "aware":
         shrink, along = 1 - 2 * descent.lam * k, k * derivative(descent.loss, f, y)
-        require_finite(shrink * shrink * np.vdot(theta, theta) + along * along)
+        require_finite(shrink * shrink * float(np.vdot(theta, theta)) + along * along)
 
 
 class HasDescent(Protocol):

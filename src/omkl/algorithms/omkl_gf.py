@@ -39,6 +39,7 @@ from omkl.arrays import Index, Mask, Tensor, Vector
 from omkl.features import Draw
 
 MOST_DRAWS = 10**6
+ROUNDING = 1e-9  # of a probability in a file
 
 
 class Problem(NamedTuple):
@@ -138,6 +139,7 @@ def check_state(problem: Problem, state: State) -> None:
     N, _, D = problem.V.shape
     check_shapes(state, {"theta": (N, 2, D), "log_w": (N,), "chosen": (N,), "q": (N,)})
     demand(bool(state.chosen.any()), "no kernel is chosen")
+    demand(bool(((state.q >= 0) & (state.q <= 1 + ROUNDING)).all()), "a probability is not between 0 and 1")
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

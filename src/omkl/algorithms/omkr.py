@@ -110,6 +110,7 @@ def check_state(problem: Problem, state: State) -> None:
     N, n = len(problem.kernels), state.S.shape[-1]
     check_shapes(state, {"S": (problem.d, n), "alpha": (N, n), "log_w": (N,)})
     demand(problem.budget is None or n <= problem.budget, "more support points than the budget")
+    demand(n <= state.t, "more support points than rounds")
 
 
 # C++ knows the kernels of the library by a code and a rate, and no others

@@ -138,7 +138,8 @@ def step(problem: Problem, state: State, x: Vector, y: float, r: Vector, weight:
 
 def check_problem(problem: Problem) -> None:
     sfg_mkl.check_problem(sfg_mkl.Problem(*problem[:-1]))
-    demand(problem.beta is None or (is_real(problem.beta) and problem.beta > 0), "beta must be positive")
+    beta, N = problem.beta, len(problem.V)
+    demand(beta is None or (is_real(beta) and 0 < beta <= 1 / N), "beta must be positive, and at most 1 / kernels")
 
 
 def check_state(problem: Problem, state: State) -> None:
@@ -147,7 +148,7 @@ def check_state(problem: Problem, state: State) -> None:
         sfg_mkl.Problem(*problem[:-1]), sfg_mkl.State(state.theta, state.log_w, state.log_u, state.node, state.t)
     )
     fits = state.d.shape == (N,) and bool(((state.d >= 0) & (state.d < N)).all())
-    demand(fits and bool((state.d == np.arange(N)).any()), "d does not name leading nodes")
+    demand(fits and bool((state.d[state.d] == state.d).all()), "d does not name dominating nodes")
 
 
 ALGORITHM: Algorithm[Problem, State] = Algorithm(
