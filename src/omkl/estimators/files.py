@@ -115,6 +115,7 @@ def decode_core(body: Json, arrays: Arrays) -> AnyCore | None:
         demand(N * len(names) * D <= LARGEST_DRAWN and N <= MOST_KERNELS, "too large a problem")
         demand(sum(array.size for array in arrays.values()) >= 2 * N * D, "theta does not fit the problem")
         problem = algorithms.problem(learner, settings, names=[str(name) for name in names], seed=body["seed"])
+        algorithm.check_problem(problem)
         demand(
             digest(problem.V) == body["drawn"],
             "its random features come out differently on this version of NumPy; write it with save on the old one",

@@ -20,6 +20,13 @@ def estimator_class(parameters: type, task: Task) -> type[Estimator]:
     return next(kind for kind in ESTIMATORS.values() if issubclass(kind, parameters) and kind.task == task)
 
 
+def require_labels(model: Estimator, core: LabelCore) -> None:
+    """The labels that a core knows are labels of the estimator."""
+    classes = model.classes_.tolist()
+    persist.demand(set(core.labels) <= set(classes), "labels differ")
+    persist.demand(core.most_labels in (None, len(classes)), "labels differ in number")
+
+
 def encode(model: Estimator, compact: bool) -> tuple[persist.Json, persist.Arrays]:
     arrays: persist.Arrays = {}
     core = getattr(model, "core_", None)
@@ -61,11 +68,10 @@ def decode(body: persist.Json, arrays: persist.Arrays) -> Estimator:
         dtype = np.dtype(fitted["dtype"])
         persist.demand(dtype.kind in "biufUO" and dtype.itemsize <= 2**16, "labels of an unknown type")
         model.classes_ = np.array(fitted["classes_"], dtype=dtype)
-        persist.demand(model.classes_.ndim == 1 and set(core.labels) <= set(model.classes_.tolist()), "labels differ")
-        persist.demand(
-            np.array_equal(np.unique(model.classes_), model.classes_), "labels are not sorted, or come twice"
-        )
-        persist.demand(core.most_labels in (None, len(model.classes_)), "labels differ in number")
+        persist.demand(model.classes_.ndim == 1, "labels are no list")
+        sorted_once = np.array_equal(np.unique(model.classes_), model.classes_)
+        persist.demand(sorted_once, "labels are not sorted, or come twice")
+        require_labels(model, core)
     model.core_ = core
     return model
 
