@@ -210,12 +210,16 @@ class Online:
         with self._lock:
             self._return_unused()
             uniforms = self._rng.random(len(X) * self._uniforms)
-            done, evaluated = self._runner.run(
-                X, y, uniforms, weight, out, None if extra is None else extra.reshape(-1)
-            )
+            done = evaluated = 0
+            try:
+                done, evaluated = self._runner.run(
+                    X, y, uniforms, weight, out, None if extra is None else extra.reshape(-1)
+                )
+            finally:
+                if done < len(X):
+                    self._pcg.advance(-(len(X) - done) * self._uniforms)
             self.evaluations += evaluated
             if done < len(X):
-                self._pcg.advance(-(len(X) - done) * self._uniforms)
                 raise self._diverged(X[done], done)
             if self.shape.budget is not None:
                 self._warn_if_full(len(X))

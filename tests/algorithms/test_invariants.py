@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from streams import EVERY_CASE, Case, as_targets, stream
+from streams import CASES, EVERY_CASE, Case, as_targets, stream
 
 from omkl.algorithms.invariants import LARGEST_COUNT
 from omkl.arrays import leaves, mapped
@@ -105,3 +105,116 @@ def test_a_node_that_does_not_exist_is_refused(learner: str):
     online = trained(Case(learner, {}))
     for node in (-1, 5, 2**40):
         assert refuses(online.algorithm.check_state, online.problem, online.state._replace(node=node))
+
+
+# One edit for each invariant that no edit above breaks
+
+
+def first(array: np.ndarray, value: Any) -> np.ndarray:
+    changed = array.copy()
+    changed.flat[0] = value
+    return changed
+
+
+def swapped(array: np.ndarray) -> np.ndarray:
+    """The first two entries of every row in the other order."""
+    return np.concatenate((array[..., 1::-1], array[..., 2:]), axis=-1)
+
+
+PROBLEM_EDITS = {
+    "V": [lambda V: first(V, np.nan), lambda V: first(V, np.inf)],
+    "graph.order": [swapped],
+    "graph.A": [lambda A: A & ~np.eye(len(A), dtype=bool)],
+    "graph.cover": [lambda c: 2 * c, lambda c: first(c, -1.0), lambda c: first(c, np.nan), lambda c: np.eye(len(c))[0]],
+    "beta": [lambda _: 0.0, lambda _: 0.9],
+    "schedule.eta": [lambda _: 0.0, lambda _: np.inf, lambda _: np.nan],
+    "schedule.xi": [lambda _: 1.5],
+    "descent.lam": [lambda _: np.inf, lambda _: np.nan],
+    "descent.radius": [lambda _: 0.0, lambda _: np.inf],
+    "M": [lambda _: 0, lambda _: 10**7],
+    "budget": [lambda _: LARGEST_COUNT],
+    "active": [lambda _: 1, lambda _: 10**6],
+    "warm_up": [lambda _: 0, lambda _: LARGEST_COUNT],
+    "trial": [lambda _: LARGEST_COUNT],
+    "discount": [lambda _: 1.0],
+    "memory": [lambda _: 1.0],
+    "min_leverage": [lambda _: 1.0],
+    "steps.0": [lambda _: 0.0, lambda _: 1.5],
+    "widths.0": [lambda _: 0.0, lambda _: 1e-200, lambda _: 1e200],
+    "ridges.0": [lambda _: 0.0, lambda _: 5e-324, lambda _: 1e305],
+}
+NOT_FINITE = [lambda a: first(a, np.nan), lambda a: first(a, np.inf)]
+STATE_EDITS = {
+    **dict.fromkeys(["theta", "log_w", "log_u", "S", "alpha"], NOT_FINITE),
+    "q": [*NOT_FINITE, lambda q: first(q, -0.1), lambda q: first(q, 1.1)],
+    "chosen": [np.zeros_like],
+    "d": [lambda d: np.roll(np.arange(len(d)), 1)],
+    "half_widths": [*NOT_FINITE, lambda w: first(w, 0.0)],
+    "trend.fast": [lambda _: -1.0],
+    "trial.incumbent": [lambda _: -1.0],
+    **{f"sets.0.{name}": NOT_FINITE for name in (
+        "coefficients.R", "coefficients.theta", "coefficients.R_linear", "coefficients.theta_linear", "evidence",
+        "stack.R", "stack.theta", "scaling.shift", "window.X",
+    )},
+    "sets.0.noise.level": [*NOT_FINITE, lambda a: first(a, -1.0)],
+    "sets.0.noise.rounds": [lambda a: first(a, LARGEST_COUNT), lambda a: first(a, 2**63 - 1)],
+    "sets.0.selection.rank": [lambda a: first(a, a[1])],
+    "sets.0.selection.explorer": [lambda _: 10**6],
+    "sets.0.scaling.mean": [lambda a: first(a, np.inf)],
+    "sets.0.scaling.scale": [*NOT_FINITE, lambda a: first(a, -1.0)],
+    "sets.0.scaling.unit": [lambda _: -1.0],
+    "sets.0.first.X": [lambda a: first(a, np.inf), lambda a: first(a, 1e95)],
+    "sets.0.first.Y": [*NOT_FINITE, lambda a: first(a, 1e95)],
+    "sets.0.first.weight": [*NOT_FINITE, lambda a: first(a, -1.0), lambda a: first(a, 1e31)],
+    "sets.0.window.Y": [*NOT_FINITE, lambda a: first(a, 1e95)],
+    "sets.0.age": [lambda _: 81, lambda _: LARGEST_COUNT, lambda _: 2**63 - 1],
+    "sets.1.age": [lambda _: 10**4],
+}  # fmt: skip
+
+
+@EVERY_CASE
+def test_a_problem_that_breaks_one_invariant_is_refused(case: Case):
+    problem, check = case.problem(3), case.algorithm.check_problem
+    if "beta" in problem._fields:
+        problem = problem._replace(beta=0.01)
+    for name, edits in PROBLEM_EDITS.items():
+        if name in leaves(problem):
+            for k, edit in enumerate(edits):
+                assert refuses(check, replaced(problem, name, edit(leaves(problem)[name]))), (name, k)
+
+
+@EVERY_CASE
+def test_a_state_that_breaks_one_invariant_is_refused(case: Case):
+    online = trained(case)
+    state, found = online.state, leaves(online.state)
+    for name, edits in STATE_EDITS.items():
+        if name in found:
+            for k, edit in enumerate(edits):
+                bad = replaced(state, name, edit(found[name]))
+                assert refuses(case.algorithm.check_state, online.problem, bad), (name, k)
+
+
+def test_an_explorer_that_leads_is_refused():
+    online = trained(Case("graph-mkl", {"warm_up": 20}))
+    leader = int(online.state.sets[0].selection.rank[0])
+    assert refuses(
+        online.algorithm.check_state, online.problem, replaced(online.state, "sets.0.selection.explorer", leader)
+    )
+
+
+def test_every_part_of_a_problem_and_a_state_has_an_edit():
+    """A new field must be given its invariant."""
+    for case in CASES.values():
+        online = trained(case)
+        for edits, value in ((PROBLEM_EDITS, online.problem), (STATE_EDITS, online.state)):
+            for name in leaves(value):
+                same = name.replace("sets.1", "sets.0").partition("kernels")[0]
+                general = same.rpartition(".")[2] in COVERED_ABOVE or not same
+                list_of = same.partition(".")[0] in ("steps", "widths", "ridges")
+                assert same in edits or general or list_of, name
+
+
+COVERED_ABOVE = {  # by the tests of counts, words and flags
+    "t", "node", "rounds", "incumbent", "loss", "stabiliser", "anytime", "commit", "commit_after", "freeze_after",
+    "weighted", "d", "task", "K", "stack", "slow", "challenger", "beta",
+}  # fmt: skip

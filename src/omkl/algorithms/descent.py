@@ -56,6 +56,19 @@ def require_bounded(f: Vector) -> None:
         raise DivergenceError
 
 
+def require_finite(*values: float | Vector) -> None:
+    """A weight that is not finite any more has diverged."""
+    if not all(np.isfinite(value).all() for value in values):
+        raise DivergenceError
+
+
+def require_finite_step(descent: Descent, theta: Matrix, f: float, y: float, k: float) -> None:
+    """Whether `descend` leaves theta finite, where |theta|^2 is; "aware" always does."""
+    if descent.stabiliser != "aware":
+        shrink, along = 1 - 2 * descent.lam * k, k * derivative(descent.loss, f, y)
+        require_finite(shrink * shrink * float(np.vdot(theta, theta)) + along * along)
+
+
 class HasDescent(Protocol):
     @property
     def descent(self) -> Descent: ...

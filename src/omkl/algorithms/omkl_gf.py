@@ -13,7 +13,16 @@ import numpy as np
 
 from omkl import losses
 from omkl.algorithms.base import Algorithm, Kernels, Shape
-from omkl.algorithms.descent import Descent, Stabiliser, descend, divergence_advice, importance, require_bounded
+from omkl.algorithms.descent import (
+    Descent,
+    Stabiliser,
+    descend,
+    divergence_advice,
+    importance,
+    require_bounded,
+    require_finite,
+    require_finite_step,
+)
 from omkl.algorithms.invariants import (
     check_descent,
     check_frequencies,
@@ -30,6 +39,7 @@ from omkl.arrays import Index, Mask, Tensor, Vector
 from omkl.features import Draw
 
 MOST_DRAWS = 10**6
+ROUNDING = 1e-9  # of a probability in a file
 
 
 class Problem(NamedTuple):
@@ -105,7 +115,9 @@ def step(problem: Problem, state: State, x: Vector, y: float, r: Vector, weight:
         loss = losses.value(descent.loss, f_i, y) + descent.lam * np.vdot(theta[i], theta[i])  # (5)
         log_w[i] -= eta * h * loss
         g = h if weighted else importance(descent, 1.0, eta, weight)
+        require_finite_step(descent, theta[i], f_i, y, eta * g)
         theta[i] = descend(descent, theta[i], z_i, f_i, y, eta * g)
+    require_finite(y, log_w)
 
     if freeze_after is not None and t >= freeze_after:
         chosen, q = state.chosen, state.q
@@ -127,6 +139,7 @@ def check_state(problem: Problem, state: State) -> None:
     N, _, D = problem.V.shape
     check_shapes(state, {"theta": (N, 2, D), "log_w": (N,), "chosen": (N,), "q": (N,)})
     demand(bool(state.chosen.any()), "no kernel is chosen")
+    demand(bool(((state.q >= 0) & (state.q <= 1 + ROUNDING)).all()), "a probability is not between 0 and 1")
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from omkl.algorithms.base import Algorithm, Kernels, Shape
-from omkl.algorithms.descent import require_bounded
+from omkl.algorithms.descent import require_bounded, require_finite
 from omkl.algorithms.invariants import check_schedule, check_shapes, demand, is_count
 from omkl.algorithms.schedule import Schedule
 from omkl.algorithms.settings import Settings
@@ -92,6 +92,7 @@ def step(problem: Problem, state: State, x: Vector, y: float, r: Vector, weight:
     y_hat = float(normalised(state.log_w) @ f)  # (6)
 
     log_w = state.log_w + weight * np.log(HEDGE) * (f - y) ** 2
+    require_finite(log_w)
     S, alpha = state.S, state.alpha
     if problem.budget is None or S.shape[1] < problem.budget:
         new = -step_length(problem.schedule, t, weight) * (f - y)
@@ -109,6 +110,7 @@ def check_state(problem: Problem, state: State) -> None:
     N, n = len(problem.kernels), state.S.shape[-1]
     check_shapes(state, {"S": (problem.d, n), "alpha": (N, n), "log_w": (N,)})
     demand(problem.budget is None or n <= problem.budget, "more support points than the budget")
+    demand(n <= state.t, "more support points than rounds")
 
 
 # C++ knows the kernels of the library by a code and a rate, and no others

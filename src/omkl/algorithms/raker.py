@@ -8,7 +8,16 @@ import numpy as np
 
 from omkl import losses
 from omkl.algorithms.base import Algorithm, Kernels, Shape
-from omkl.algorithms.descent import Descent, Stabiliser, descend, divergence_advice, importance, require_bounded
+from omkl.algorithms.descent import (
+    Descent,
+    Stabiliser,
+    descend,
+    divergence_advice,
+    importance,
+    require_bounded,
+    require_finite,
+    require_finite_step,
+)
 from omkl.algorithms.invariants import check_descent, check_frequencies, check_schedule, check_shapes
 from omkl.algorithms.outputs import outputs
 from omkl.algorithms.schedule import Schedule
@@ -70,7 +79,9 @@ def step(problem: Problem, state: State, x: Vector, y: float, r: Vector, weight:
     for i, before in enumerate(state.theta):
         loss = losses.value(descent.loss, f[i], y) + descent.lam * np.vdot(before, before)  # (5)
         log_w[i] -= eta * h * loss  # (18a)
+        require_finite_step(descent, before, f[i], y, eta * h)
         theta[i] = descend(descent, before, z[i], f[i], y, eta * h)  # (17)
+    require_finite(y, log_w)
     return State(theta, log_w, t), Info(y_hat, np.arange(len(theta)))
 
 

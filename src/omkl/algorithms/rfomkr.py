@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from omkl.algorithms.base import Algorithm, Kernels, Shape
-from omkl.algorithms.descent import require_bounded
+from omkl.algorithms.descent import require_bounded, require_finite
 from omkl.algorithms.invariants import check_frequencies, check_schedule, check_shapes
 from omkl.algorithms.omkr import HEDGE, require_squared_loss, step_length
 from omkl.algorithms.outputs import outputs
@@ -64,6 +64,7 @@ def step(problem: Problem, state: State, x: Vector, y: float, r: Vector, weight:
     y_hat = float(normalised(state.log_w) @ f)  # (6)
 
     log_w = state.log_w + weight * np.log(HEDGE) * (f - y) ** 2
+    require_finite(log_w)
     alpha = -step_length(problem.schedule, t, weight) * (f - y)
     theta = state.theta + alpha[:, None, None] * z
     return State(theta, log_w, t), Info(y_hat, np.arange(len(f)))

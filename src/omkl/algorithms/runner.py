@@ -8,12 +8,13 @@ from omkl.algorithms.base import Algorithm, Info, P, S
 from omkl.arrays import Matrix, Vector
 from omkl.engine import DIVERGED, NO_UNIFORMS
 from omkl.errors import DivergenceError
+from omkl.validation import many_targets
 
 
 class ReferenceRunner(Generic[P, S]):
     def __init__(self, algorithm: Algorithm[P, S], problem: P, state: S) -> None:
         self._algorithm, self._problem, self.state = algorithm, problem, state
-        self._needed = algorithm.uniforms(problem)
+        self._needed, self._shape = algorithm.uniforms(problem), algorithm.shape(problem)
         self._uniforms, self.unused = np.empty(0), 0
 
     @property
@@ -35,6 +36,7 @@ class ReferenceRunner(Generic[P, S]):
         self._uniforms, self.unused = uniforms, len(uniforms)
 
     def learn(self, x: Vector, y: float, weight: float) -> int:
+        self._require_labels(np.array([y]))
         if self.unused < self._needed:
             return NO_UNIFORMS
         at = len(self._uniforms) - self.unused
@@ -53,6 +55,7 @@ class ReferenceRunner(Generic[P, S]):
         out: Vector,
         extra: Vector | None = None,
     ) -> tuple[int, int]:
+        self._require_labels(y)
         n = self._needed
         evaluated, rows = 0, _rows_of(out, len(X))
         for k, x in enumerate(X):
@@ -65,6 +68,11 @@ class ReferenceRunner(Generic[P, S]):
             rows[k] = info.prediction
             evaluated += len(info.evaluated)
         return len(X), evaluated
+
+    def _require_labels(self, y: Vector) -> None:
+        """Labels index arrays, so that they are checked whoever calls."""
+        if self._shape.target == "label":
+            many_targets(y, len(y), "label", self._shape.outputs)
 
     def _step(self, x: Vector, y: float, uniforms: Vector, weight: float) -> Info | None:
         """What the step reports; None where it diverged, and then the state is as it was."""

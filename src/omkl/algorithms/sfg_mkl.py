@@ -8,7 +8,17 @@ import numpy as np
 
 from omkl import losses
 from omkl.algorithms.base import Algorithm, Kernels, Shape
-from omkl.algorithms.descent import LEAST, Descent, Stabiliser, descend, divergence_advice, importance, require_bounded
+from omkl.algorithms.descent import (
+    LEAST,
+    Descent,
+    Stabiliser,
+    descend,
+    divergence_advice,
+    importance,
+    require_bounded,
+    require_finite,
+    require_finite_step,
+)
 from omkl.algorithms.invariants import (
     check_commit,
     check_descent,
@@ -102,9 +112,11 @@ def step(problem: Problem, state: State, x: Vector, y: float, r: Vector, weight:
         h = importance(descent, q[i], eta, weight)
         loss = losses.value(descent.loss, f_i, y) + descent.lam * np.vdot(theta[i], theta[i])  # (5)
         log_w[i] -= eta * h * loss  # (14) (18a)
+        require_finite_step(descent, theta[i], f_i, y, eta * h)
         theta[i] = descend(descent, theta[i], z_i, f_i, y, eta * h)  # (17)
     ell_hat = weight * losses.value(descent.loss, y_hat, y) / max(p[state.node], LEAST)  # (16)
     log_u[state.node] -= eta * ell_hat  # (18b)
+    require_finite(y, log_w, log_u)
 
     node = next_node(commit, commit_after, log_u, node_probabilities(problem, log_u, t + 1), t + 1, r[0])
     return State(theta, log_w, log_u, node, t), Info(y_hat, evaluated, p, q)

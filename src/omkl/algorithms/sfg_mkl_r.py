@@ -8,7 +8,16 @@ import numpy as np
 from omkl import losses
 from omkl.algorithms import sfg_mkl
 from omkl.algorithms.base import Algorithm, Shape
-from omkl.algorithms.descent import LEAST, Descent, descend, divergence_advice, importance, require_bounded
+from omkl.algorithms.descent import (
+    LEAST,
+    Descent,
+    descend,
+    divergence_advice,
+    importance,
+    require_bounded,
+    require_finite,
+    require_finite_step,
+)
 from omkl.algorithms.invariants import demand, is_real
 from omkl.algorithms.nodes import Commit, next_node
 from omkl.algorithms.outputs import outputs
@@ -117,9 +126,11 @@ def step(problem: Problem, state: State, x: Vector, y: float, r: Vector, weight:
         h = importance(descent, q[i], eta, weight)
         loss = losses.value(descent.loss, f_i, y) + descent.lam * np.vdot(theta[i], theta[i])  # (5)
         log_w[i] -= eta * h * loss  # (14) (18a)
+        require_finite_step(descent, theta[i], f_i, y, eta * h)
         theta[i] = descend(descent, theta[i], z_i, f_i, y, eta * h)  # (17)
     ell_hat = weight * losses.value(descent.loss, y_hat, y) / max(p[state.node], LEAST)  # (16)
     log_u[state.node] -= eta * ell_hat  # (18b)
+    require_finite(y, log_w, log_u)
 
     d, node = prepare(problem, log_u, state.d, t + 1, r)
     return State(theta, log_w, log_u, d, node, t), Info(y_hat, evaluated, p, q)
@@ -127,7 +138,8 @@ def step(problem: Problem, state: State, x: Vector, y: float, r: Vector, weight:
 
 def check_problem(problem: Problem) -> None:
     sfg_mkl.check_problem(sfg_mkl.Problem(*problem[:-1]))
-    demand(problem.beta is None or (is_real(problem.beta) and problem.beta > 0), "beta must be positive")
+    beta, N = problem.beta, len(problem.V)
+    demand(beta is None or (is_real(beta) and 0 < beta <= 1 / N), "beta must be positive, and at most 1 / kernels")
 
 
 def check_state(problem: Problem, state: State) -> None:
@@ -136,7 +148,7 @@ def check_state(problem: Problem, state: State) -> None:
         sfg_mkl.Problem(*problem[:-1]), sfg_mkl.State(state.theta, state.log_w, state.log_u, state.node, state.t)
     )
     fits = state.d.shape == (N,) and bool(((state.d >= 0) & (state.d < N)).all())
-    demand(fits and bool((state.d == np.arange(N)).any()), "d does not name leading nodes")
+    demand(fits and bool((state.d[state.d] == state.d).all()), "d does not name dominating nodes")
 
 
 ALGORITHM: Algorithm[Problem, State] = Algorithm(

@@ -41,6 +41,13 @@ OMKL_INLINE void descend(const Descent &descent, double f, double norm, double y
   }
 }
 
+// Whether `descend` leaves theta finite, where |theta|^2 and the weight of the kernel are; "aware" always does.
+OMKL_INLINE bool stays_finite(const Descent &descent, double f, double norm, double y, double k) {
+  if (descent.stabiliser == Stabiliser::aware) return true;
+  const double shrink = 1 - 2 * descent.lam * k, along = k * loss_derivative(descent.loss, f, y);
+  return is_finite(shrink * shrink * norm + along * along);
+}
+
 OMKL_INLINE bool bounded(const double *f, long n) {
   for (long i = 0; i < n; ++i)
     if (!(fabs(f[i]) < TOO_FAR)) return false;

@@ -21,7 +21,7 @@ inline bool all_finite(const double *v, long size) {
 inline Scratch thread_memory(long N, long P, long extra) {
   thread_local std::vector<double> memory;
   const long Np = padded(N);
-  const size_t size = static_cast<size_t>(N * 2 * P + P + 9 * Np + padded(extra) + LANES);
+  const size_t size = static_cast<size_t>(N * 2 * P + P + 10 * Np + padded(extra) + LANES);
   if (memory.size() < size) memory.resize(size);
   auto address = reinterpret_cast<uintptr_t>(memory.data());
   double *a = memory.data() + (64 - address % 64) % 64 / 8;
@@ -32,6 +32,7 @@ inline Scratch thread_memory(long N, long P, long extra) {
   s.norm = a, a += Np;
   s.p = a, a += Np;
   s.work = a, a += Np;
+  s.next = a, a += Np;
   s.u = a, a += Np;
   s.shares = a, a += Np;
   s.extra = a, a += padded(extra);
@@ -80,10 +81,23 @@ struct Engine : AnyEngine {
                                 .c_str());
   }
 
+  // Labels index arrays, so that they are checked whoever calls.
+  void require_labels(const double *y, size_t rows) const {
+    const long count = labels(problem);
+    for (size_t i = 0; count && i < rows; ++i)
+      if (!(y[i] >= 0 && y[i] < static_cast<double>(count) && y[i] == std::floor(y[i])))
+        throw nb::value_error(("y must be a whole number from 0 to " + std::to_string(count - 1) +
+                               ", the label's index, got " + std::to_string(y[i]))
+                                  .c_str());
+  }
+
   Memory<State> memory(nb::handle state) const {
     Memory<State> memory;
     Binder binder(state, memory.references);
     memory.state.visit(problem, binder);
+    constexpr bool has_indices = requires { memory.state.valid(problem); };
+    if constexpr (has_indices)
+      if (!memory.state.valid(problem)) throw nb::value_error("the state does not fit the problem: an index is wrong");
     return memory;
   }
 
@@ -123,6 +137,7 @@ struct Engine : AnyEngine {
     if (memory.unused < draws) return NO_UNIFORMS;
     if (x.shape(0) != static_cast<size_t>(inputs(problem))) return REFUSED;
     if (!missing(problem) && !all_finite(x.data(), inputs(problem))) return REFUSED;
+    require_labels(&y, 1);
     thread_local std::vector<double> out;
     out.resize(static_cast<size_t>(outputs(problem)));
     Chunk chunk{1, x.data(), &y, memory.uniforms, &weight, out.data(), 0, 0};
@@ -135,12 +150,15 @@ struct Engine : AnyEngine {
   }
 
   // Returns (rows learned, kernels evaluated).
-  nb::tuple run(Memory<State> &memory, ConstMatrix X, ConstVector y, ConstVector uniforms, nb::object weight,
-                Vector out, nb::object extra) const {
+  nb::tuple run(Memory<State> &memory, ConstMatrix X, ConstVector y, ConstVector drawn, nb::object weight, Vector out,
+                nb::object extra) const {
     require_inputs(X.shape(1));
     const size_t rows = X.shape(0);
     if (y.shape(0) != rows || out.shape(0) != rows * static_cast<size_t>(outputs(problem)))
       throw nb::value_error("X, y and out must have as many rows");
+    if (drawn.shape(0) != rows * static_cast<size_t>(uniforms(problem)))
+      throw nb::value_error("there must be uniform numbers for each row");
+    require_labels(y.data(), rows);
     const double *w = nullptr;
     ConstVector weights;
     if (!weight.is_none()) {
@@ -148,7 +166,7 @@ struct Engine : AnyEngine {
       if (weights.shape(0) != rows) throw nb::value_error("X and weight must have as many rows");
       w = weights.data();
     }
-    Chunk chunk{static_cast<long>(rows), X.data(), y.data(), uniforms.data(), w, out.data(), 0, 0};
+    Chunk chunk{static_cast<long>(rows), X.data(), y.data(), drawn.data(), w, out.data(), 0, 0};
     if (!extra.is_none()) {
       const auto values = nb::cast<Vector>(extra, false);
       if (values.shape(0) != rows * static_cast<size_t>(extras(problem)))

@@ -119,11 +119,18 @@ OMKL_INLINE void move_theta(const Frequencies &F, long i, double *theta, const d
   for (long b = 0; b < 2 * F.P; b += W) store(theta + b, shrink * load(theta + b) + along * load(z + b));
 }
 
-// One kernel learns from one sample: h is the importance for its weight, g that for theta.
-OMKL_INLINE void learn(const Frequencies &F, const Descent &descent, long i, double *theta, double *log_w,
-                       const double *z, double f, double norm, double y, double eta, double h, double g) {
+// The logarithm of a kernel's weight after one sample, into `after`; h is the importance for the weight, g that for
+// theta. False where weight or theta would not be finite: then nothing of the round may be learned.
+OMKL_INLINE bool weigh(const Descent &descent, double before, double f, double norm, double y, double eta, double h,
+                       double g, double &after) {
   const double loss = loss_value(descent.loss, f, y) + descent.lam * norm;  // (5)
-  log_w[i] -= eta * h * loss;  // (14) (18a)
+  after = before - eta * h * loss;  // (14) (18a)
+  return is_finite(after) & stays_finite(descent, f, norm, y, eta * g);
+}
+
+// One kernel learns from one sample that `weigh` found usable.
+OMKL_INLINE void learn(const Frequencies &F, const Descent &descent, long i, double *theta, const double *z, double f,
+                       double norm, double y, double eta, double g) {
   double shrink, along;
   descend(descent, f, norm, y, eta * g, shrink, along);
   move_theta(F, i, theta, z, shrink, along);

@@ -9,6 +9,8 @@ namespace OMKL_ISA {
 OMKL_INLINE double lesser(double a, double b) { return a < b ? a : b; }
 OMKL_INLINE double greater(double a, double b) { return a > b ? a : b; }
 
+OMKL_INLINE bool is_finite(double a) { return fabs(a) <= 0x1.fffffffffffffp1023; }
+
 OMKL_INLINE double loss_value(Loss loss, double f, double y) {
   if (loss == Loss::squared) return (f - y) * (f - y);
   if (loss == Loss::logistic) return greater(-y * f, 0) + log1p(exp(-fabs(f)));

@@ -54,6 +54,7 @@ struct Scratch {
   double *phase;   // [P]        phases of the reference kernel
   double *p;       // [N padded] node probabilities
   double *work;    // [N padded]
+  double *next;    // [N padded] logarithms of weights after the round
   double *u;       // [N padded] as NodeWeights has it
   double *shares;  // [N padded] equal shares of the nodes in D'_t, for SFG-MKL-R
   int *evaluated;  // [N]        kernels evaluated in this round
@@ -108,6 +109,11 @@ long scratch(const Problem &) {
 template <class Problem>
 bool missing(const Problem &) {
   return false;
+}
+// How many labels there are where a target is the index of one, 0 where it is a number.
+template <class Problem>
+long labels(const Problem &) {
+  return 0;
 }
 template <class Problem>
 long kernels(const Problem &p) {

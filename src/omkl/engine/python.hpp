@@ -184,6 +184,7 @@ class Reader {
     auto V = references_.array<Array>(object_, name);
     const long N = static_cast<long>(V.shape(0)), d = static_cast<long>(V.shape(1)), D = static_cast<long>(V.shape(2));
     const long P = padded(D);
+    require(N >= 1 && d >= 1 && D >= 1, "the problem needs kernels, features and random features");
     const double *rows = V.data();
     const bool one_row = N == 1 && d == 1;  // whose strides do not tell whether anything follows it
     if (!is_padded(V) || (one_row && D != P)) {
@@ -212,12 +213,17 @@ class Reader {
             references_.padded_copy(ratio.data(), N)};
   }
 
-  Graph graph() {
+  // Of N nodes, each with a neighbour in either direction.
+  Graph graph(long N) {
     nb::object g = object_.attr("graph");
     auto order = references_.array<nb::ndarray<const int64_t, nb::ndim<2>, nb::c_contig, nb::device::cpu>>(g, "order");
     auto A = references_.array<nb::ndarray<const bool, nb::ndim<2>, nb::c_contig, nb::device::cpu>>(g, "A");
     auto cover = references_.array<ConstVector>(g, "cover");
-    const long N = static_cast<long>(A.shape(0));
+    const auto n = static_cast<size_t>(N);
+    require(A.shape(0) == n && A.shape(1) == n && order.shape(0) == n && order.shape(1) == n && cover.shape(0) == n,
+            "the graph does not fit the number of kernels");
+    for (long i = 0; i < N * N; ++i)
+      require(order.data()[i] >= 0 && order.data()[i] < N, "the graph's order names a kernel that is not there");
     const auto *a = reinterpret_cast<const uint8_t *>(A.data());
     std::vector<int> out_start{0}, out_list, in_start{0}, in_list;
     for (long i = 0; i < N; ++i) {
@@ -225,6 +231,9 @@ class Reader {
         if (a[i * N + j]) out_list.push_back(static_cast<int>(j));
         if (a[j * N + i]) in_list.push_back(static_cast<int>(j));
       }
+      require(
+          static_cast<int>(out_list.size()) > out_start.back() && static_cast<int>(in_list.size()) > in_start.back(),
+          "a node of the graph has no neighbour");
       out_start.push_back(static_cast<int>(out_list.size()));
       in_start.push_back(static_cast<int>(in_list.size()));
     }

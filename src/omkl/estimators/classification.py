@@ -57,6 +57,10 @@ class ClassificationCore(LabelCore):
     def predictors(self) -> list[Online]:
         return self.each
 
+    @property
+    def most_labels(self) -> int | None:
+        return self.n_classes
+
     def _add_label(self, label: Hashable) -> None:
         known = len(self._labels)
         if known == 1 and self.n_classes != 2:
@@ -158,11 +162,16 @@ class ClassificationCore(LabelCore):
 
     def decode_own(self, body: Json, arrays: Arrays, learners: list[Online]) -> None:
         self._labels, self.n_classes = list(body["labels"]), body["closed"]
+        known, most = len(self._labels), self.n_classes
+        demand(len(set(self._labels)) == known, "a label comes twice")
+        demand(most is None or (type(most) is int and known <= most), "more labels than there may be")
+        demand(body["rest"] is (known >= 2 and known != most), "labels and learners differ")
         self.unseen = learners.pop() if body["rest"] else None
         self.each = learners
-        demand(len(learners) == (len(self._labels) if len(self._labels) > 2 else 1), "labels and learners differ")
-        demand(self.n_classes is None or len(self._labels) <= self.n_classes, "more labels than there may be")
-        self.online = learners[body["first"]]
+        demand(len(learners) == (known if known > 2 else 1), "labels and learners differ")
+        first = body["first"]
+        demand(type(first) is int and 0 <= first < len(learners), "there is no such learner")
+        self.online = learners[first]
 
 
 def mirrored(online: Online) -> Online:

@@ -207,6 +207,11 @@ class LabelCore(Core):
     task = "classification"
     unknown: ClassVar[float]  # score of a label that has not come yet
 
+    @property
+    def most_labels(self) -> int | None:
+        """How many labels there will ever be; None where any number may come."""
+        return None
+
     @abstractmethod
     def scores(self, X: Matrix) -> Matrix:
         """(rows, labels)"""

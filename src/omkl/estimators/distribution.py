@@ -20,6 +20,8 @@ LEAST_PROBABILITY = 1e-300  # whose logarithm is still finite
 class LabelSettings(AlgorithmSettings, Protocol):
     """Settings of an algorithm with an output for each label."""
 
+    outputs: int
+
     def with_outputs(self, outputs: int) -> Self:
         """The same settings for another number of labels."""
 
@@ -164,7 +166,9 @@ class DistributionClassificationCore(LabelCore):
     def decode_own(self, body: Json, arrays: Arrays, learners: list[Online]) -> None:
         self.online = only(learners)
         self._labels = list(body["labels"])
-        demand(max(len(self._labels), 1) == self.online.shape.outputs, "labels and outputs differ")
+        demand(len(set(self._labels)) == len(self._labels), "a label comes twice")
+        outputs = max(len(self._labels), 1)
+        demand(outputs == self.online.shape.outputs == self.settings.outputs, "labels and outputs differ")
 
 
 def normalised_rows(p: Matrix) -> Matrix:

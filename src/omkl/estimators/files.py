@@ -1,15 +1,15 @@
 """How the estimators of both ecosystems are written to model files and read back."""
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import fields
 from typing import NamedTuple, TypeVar
 
 import numpy as np
 
 from omkl import algorithms
-from omkl.algorithms.base import EstimatorParameters, Task
-from omkl.arrays import Tensor
+from omkl.algorithms.base import Algorithm, AlgorithmSettings, EstimatorParameters, P, S, Task
+from omkl.arrays import Tensor, leaves
 from omkl.engine import Engine
 from omkl.estimators.core import Core, restored
 from omkl.estimators.cores import AnyCore, core_class
@@ -57,6 +57,11 @@ def decode_parameters(kind: type[EstimatorParameters], body: Json) -> dict[str, 
     if isinstance(parameters.get("kernels"), list):
         parameters["kernels"] = decode_kernels(parameters["kernels"])
     return {name: tuple(v) if isinstance(v, list) and name != "kernels" else v for name, v in parameters.items()}
+
+
+def require_class(kind: type[EstimatorParameters], core: AnyCore) -> None:
+    """An estimator of this class can have this core."""
+    demand(issubclass(kind, algorithms.get(core.learner).parameters), "the estimator and its learner differ")
 
 
 def renamed(learner: str, body: Json) -> dict[str, Json]:
@@ -110,18 +115,38 @@ def decode_core(body: Json, arrays: Arrays) -> AnyCore | None:
         demand(N * len(names) * D <= LARGEST_DRAWN and N <= MOST_KERNELS, "too large a problem")
         demand(sum(array.size for array in arrays.values()) >= 2 * N * D, "theta does not fit the problem")
         problem = algorithms.problem(learner, settings, names=[str(name) for name in names], seed=body["seed"])
+        algorithm.check_problem(problem)
         demand(
             digest(problem.V) == body["drawn"],
             "its random features come out differently on this version of NumPy; write it with save on the old one",
         )
-    d = algorithm.shape(problem).inputs
+    shape = algorithm.shape(problem)
+    d = shape.inputs
     demand(len(names) == d == len(set(names)), "names and problem differ in number")
-    # files of version 1 do not name the task
-    task: Task = body.get("task", "classification" if "labels" in body else "regression")
+    demand(type(body["seed"]) is int and body["seed"] >= 0, "the seed must be a whole number of at least 0")
+    require_settings(algorithm, problem, settings, names, body["seed"])
+    # the problem decides what a target is; files of version 1 do not name the task
+    task: Task = "regression" if shape.target == "number" else "classification"
+    demand(body.get("task", task) == task and task in algorithm.tasks, "the task and the problem differ")
+    demand(("labels" in body) == (task == "classification"), "there are labels for classification, and for it alone")
     core = object.__new__(core_class(learner, task))
     core.learner, core.settings, core.seed, core.names = learner, settings, int(body["seed"]), names
     core.inputs = InputScaler(d) if body["scaled"] else None
     return decode_learned(core, problem, None, body, arrays)
+
+
+def require_settings(
+    algorithm: Algorithm[P, S], problem: P, settings: AlgorithmSettings, names: Sequence[Hashable], seed: int
+) -> None:
+    """The problem and the one that these settings make, here for one feature, differ in no size and no kind."""
+    N, D = len(settings.all_kernels), settings.n_features
+    parts = leaves(problem)
+    V = parts.get("V")
+    demand(not isinstance(V, np.ndarray) or V.shape == (N, len(names), D), "settings and problem differ in size")
+    made: P = algorithms.problem(algorithm.name, settings, names=[str(name) for name in names[:1]], seed=seed)
+    demand(leaves(made).keys() == parts.keys(), "settings and problem differ in size")
+    d = algorithm.shape(problem).inputs
+    demand(algorithm.shape(made)._replace(inputs=d) == algorithm.shape(problem), "settings and problem differ in kind")
 
 
 def decode_learned(core: C, problem: NamedTuple, compiled: Engine | None, body: Json, arrays: Arrays) -> C:

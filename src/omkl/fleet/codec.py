@@ -45,7 +45,10 @@ def _decode_fleet(body: persist.Json, arrays: persist.Arrays) -> Fleet:
         dtype = np.dtype(body["dtype"])
         persist.demand(dtype.kind in "biufUO" and dtype.itemsize <= 2**16, "labels of an unknown type")
         classes = np.array(body["classes"], dtype=dtype)
+    persist.demand(type(body["seed"]) is int and body["seed"] >= 0, "the seed must be a whole number of at least 0")
     fleet = Fleet(model, seed=body["seed"], classes=classes)
+    if classes is not None and body["start"]["core"] is not None:
+        persist.demand(np.array_equal(classes, getattr(model, "classes_", ())), "labels of fleet and learner differ")
     fleet._may_diverge = bool(_field(body, "may_diverge"))
     persist.demand(len(body["keys"]) == len(body["each"]), "keys and models differ in number")
     if body["start"]["core"] is None:

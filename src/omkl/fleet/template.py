@@ -19,7 +19,7 @@ from omkl import algorithms, persist
 from omkl.arrays import Array, Matrix
 from omkl.errors import ModelFileError
 from omkl.estimators import files, sklearn
-from omkl.estimators.core import Core
+from omkl.estimators.core import Core, LabelCore
 from omkl.estimators.sklearn import unchecked
 from omkl.estimators.sklearn.base import Estimator
 from omkl.features import generator
@@ -151,7 +151,10 @@ class Template:
             "give the fleet those of then, or learn the key again",
         )
         core, problem, compiled = copy.copy(self.core), self.core.online.problem, self.core.online.compiled
-        return files.decode_learned(core, problem, compiled, learned.body, learned.arrays)
+        core = files.decode_learned(core, problem, compiled, learned.body, learned.arrays)
+        if isinstance(core, LabelCore):
+            sklearn.require_labels(self.model, core)
+        return core
 
 
 def as_version_1(body: persist.Json) -> persist.Json:

@@ -200,7 +200,13 @@ class SingleModel:
         return {"core": files.encode_core(self.core, arrays, compact=False), "names": [], "fleet": None}
 
     def decode(self, body: Json, arrays: Arrays) -> None:
-        self.core = files.decode_core(body["core"], arrays)
+        core = files.decode_core(body["core"], arrays)
+        demand(core is not None and body["fleet"] is None, "no model")
+        if core is not None:
+            same = core.task == self.declaration.task and core.learner == self.declaration.algorithm
+            demand(same, "the task or the learner of the stream and of its model differ")
+            demand(all(type(word) is str for word in (*core.names, *core.labels)), "names and labels must be text")
+        self.core = core
 
 
 class ModelPerKey:
@@ -295,4 +301,11 @@ class ModelPerKey:
     def decode(self, body: Json, arrays: Arrays) -> None:
         demand(body["fleet"] is not None and body["fleet"]["kind"] == "fleet", "no fleet")
         self.names = tuple(str(name) for name in body["names"])
-        self.fleet = persist.decode_part(body["fleet"], arrays, "fleet:")
+        demand(body["core"] is None, "a model per key, and one for all")
+        self.fleet = fleet = persist.decode_part(body["fleet"], arrays, "fleet:")
+        demand(type(fleet.learner) is type(self.declaration.estimator()), "the learners of stream and fleet differ")
+        demand(all(type(label) is str for label in self.labels), "labels must be text")
+        core = body["fleet"]["body"]["start"]["core"]
+        demand(
+            core is None or len(core["names"]) == len(self.names), "names and features of the fleet differ in number"
+        )

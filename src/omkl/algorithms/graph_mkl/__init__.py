@@ -19,7 +19,7 @@ from typing import NamedTuple
 import numpy as np
 
 from omkl.algorithms.base import Algorithm
-from omkl.algorithms.descent import require_bounded
+from omkl.algorithms.descent import require_bounded, require_finite
 from omkl.algorithms.graph_mkl import change, intervals, learning, mixture, selection
 from omkl.algorithms.graph_mkl.mixture import Evaluations
 from omkl.algorithms.graph_mkl.problem import Problem, build, check_problem, shape, uniforms
@@ -97,6 +97,7 @@ def step(
     x, y = bounded(x), float(bounded(np.array(y)))
     now = evaluate(problem, state, x)
     require_bounded(np.concatenate([e.mean for part in now.evaluations for e in part.values()]))
+    require_finite(y, np.array([e.leverage for part in now.evaluations for e in part.values()]))
     numbers = np.array([g * problem.experts + e for g, part in enumerate(now.evaluations) for e in part])
     info = Info(now.prediction, numbers)
     if weight == 0:
@@ -106,6 +107,7 @@ def step(
     evidence = [part.evidence for part in state.sets]
     if known:
         evidence = mixture.update_evidence(problem, evidence, now.evaluations, now.weights, y)
+        require_finite(*evidence)
     for g, part in enumerate(state.sets):
         if part.age >= 0:
             part = part._replace(evidence=evidence[g])

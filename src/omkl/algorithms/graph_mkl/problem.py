@@ -6,10 +6,12 @@ from typing import NamedTuple, get_args
 from omkl.algorithms.base import Shape, Task
 from omkl.algorithms.graph_mkl.constants import LEVELS
 from omkl.algorithms.graph_mkl.settings import GraphSettings
-from omkl.algorithms.invariants import check_frequencies, check_graph, demand, is_count, is_real
+from omkl.algorithms.invariants import check_frequencies, check_graph, demand, is_count, is_real, is_share
 from omkl.arrays import Tensor
 from omkl.features import frequencies, limit_inputs
 from omkl.graph import Graph, similarity_graph
+
+LEAST_WIDTH, LEAST_RIDGE = 1e-150, 1e-300  # in a file: their squares and inverses are finite
 
 
 class Problem(NamedTuple):
@@ -109,11 +111,12 @@ def check_problem(problem: Problem) -> None:
     demand(is_count(problem.K) and problem.K >= 1, "the number of outputs must be a positive count")
     demand(problem.K == 1 or problem.task == "classification", "a number is one output")
     counts = (problem.active, problem.warm_up, problem.trial)
-    demand(all(is_count(n) for n in counts) and problem.active >= 2, "bad number of experts or rounds")
+    demand(all(is_count(n) for n in counts) and problem.warm_up >= 1, "bad number of experts or rounds")
     demand(all(is_real(step) and 0 < step <= 1 for step in problem.steps), "steps must lie between 0 and 1")
-    demand(all(is_real(width) and width > 0 for width in problem.widths), "widths must be positive")
-    demand(all(is_real(ridge) and ridge > 0 for ridge in problem.ridges), "ridges must be positive")
+    for name, values, least in (("widths", problem.widths, LEAST_WIDTH), ("ridges", problem.ridges, LEAST_RIDGE)):
+        demand(all(is_real(value) and least < value < 1 / least for value in values), f"{name} must be positive")
     demand(len(problem.ridges) == problem.maps + 1, "the ridges do not fit the number of kernels")
+    demand(2 <= problem.active <= problem.experts, "the number of experts evaluated is not between 2 and all")
     shares = (problem.discount, problem.memory, problem.min_leverage)
-    demand(all(is_real(share) and 0 <= share < 1 for share in shares), "shares must lie between 0 and 1")
+    demand(all(is_share(share) for share in shares), "shares must lie between 0 and 1")
     demand(isinstance(problem.stack, bool), "`stack` must be true or false")

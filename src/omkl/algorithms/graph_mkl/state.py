@@ -6,7 +6,14 @@ import numpy as np
 
 from omkl.algorithms.graph_mkl import intervals, memory, scaling, selection
 from omkl.algorithms.graph_mkl.change import Trend, Trial
-from omkl.algorithms.graph_mkl.constants import FIRST_ROWS, LEVELS, WINDOW
+from omkl.algorithms.graph_mkl.constants import (
+    FIRST_ROWS,
+    LARGEST_VALUE,
+    LEVELS,
+    MAX_TEMPERATURE,
+    MIN_TEMPERATURE,
+    WINDOW,
+)
 from omkl.algorithms.graph_mkl.experts import Coefficients, Noise, fresh_coefficients, fresh_noise
 from omkl.algorithms.graph_mkl.least_squares import marginalise_features
 from omkl.algorithms.graph_mkl.memory import Window
@@ -14,8 +21,9 @@ from omkl.algorithms.graph_mkl.mixture import Stack, fresh_stack
 from omkl.algorithms.graph_mkl.problem import Problem
 from omkl.algorithms.graph_mkl.scaling import FirstRows, Scaling
 from omkl.algorithms.graph_mkl.selection import Selection
-from omkl.algorithms.invariants import demand, is_count, is_real
+from omkl.algorithms.invariants import LARGEST_COUNT, check_finite, demand, is_count, is_real
 from omkl.arrays import Vector, leaves
+from omkl.validation import LARGEST_WEIGHT
 
 
 class ExpertSet(NamedTuple):
@@ -168,22 +176,39 @@ def check_state(problem: Problem, state: State) -> None:
     wanted = {f"sets.{g}.{name}": shape for g in (0, 1) for name, shape in set_shapes(problem).items()}
     for name, shape in (wanted | {"half_widths": (len(LEVELS),)}).items():
         leaf = found[name]
-        demand(isinstance(leaf, np.ndarray) and leaf.shape == shape, f"{name} does not fit the problem")
+        if not isinstance(leaf, np.ndarray) or leaf.shape != shape:
+            raise ValueError(f"{name} does not fit the problem")
+        check_finite(leaf, name, gappy=name.endswith((".scaling.mean", ".first.X")))
     demand(is_count(state.t) and is_count(state.trend.rounds), "the number of rounds must be a count")
     numbers = (state.trend.fast, state.trend.slow, *state.trial)
     demand(all(is_real(number) for number in numbers), "means of errors and weights must be numbers")
     demand(is_count(state.incumbent) and state.incumbent < 2, "there are two sets of experts")
     demand(bool((state.half_widths > 0).all()), "a half width is not positive")
-    for part in state.sets:
-        check_set(problem, part)
+    demand(all(number >= 0 for number in numbers), "means of errors and weights cannot be negative")
+    for g, part in enumerate(state.sets):
+        check_set(problem, part, g == state.incumbent)
+        demand(part.age <= state.t, "a set of experts is older than the stream")
     demand(state.sets[state.incumbent].age >= 0, "there is no incumbent")
+    challenger = state.sets[1 - state.incumbent]
+    demand(challenger.age < max(problem.trial, 0), "the trial of the challenger is over")
 
 
-def check_set(problem: Problem, part: ExpertSet) -> None:
+def check_set(problem: Problem, part: ExpertSet, incumbent: bool) -> None:
     rank, explorer = part.selection
     demand(bool((np.sort(rank) == np.arange(problem.experts)).all()), "the rank of the experts is not a permutation")
     demand(is_count(explorer) and explorer < problem.experts, "there is no such explorer")
     demand(is_count(part.age) or (type(part.age) is int and part.age == -1), "the age of a set must be a count, or -1")
-    demand(bool((part.noise.rounds >= 0).all() and (part.noise.level >= 0).all()), "a noise is negative")
+    chooses = problem.active < problem.experts and part.age >= selection.warm_up(problem, incumbent)
+    demand(not chooses or explorer not in rank[: problem.active - 1], "the explorer is a leader")
+    rounds, level = part.noise.rounds, part.noise.level
+    demand(bool(((rounds >= 0) & (rounds < LARGEST_COUNT)).all()), "the number of rounds must be a count")
+    least, most = (0.0, np.inf) if problem.task == "regression" else (MIN_TEMPERATURE, MAX_TEMPERATURE)
+    demand(bool(((level >= least) & (level <= most)).all()), "a noise is out of range")
     demand(is_real(part.scaling.unit) and part.scaling.unit >= 0, "the unit of the target is negative")
-    demand(bool((part.first.weight >= 0).all()), "the weight of a row is negative")
+    known = part.age < 0 or problem.task == "regression" or part.scaling.unit == 1
+    demand(known, "the unit of labels is 1")
+    demand(bool((part.scaling.scale >= 0).all()), "the scale of an input is negative")
+    weight = part.first.weight
+    demand(bool(((weight >= 0) & (weight <= LARGEST_WEIGHT)).all()), "the weight of a row is out of range")
+    for values in (part.first.X, part.first.Y, part.window.Y):
+        demand(not bool((np.abs(values) > LARGEST_VALUE).any()), "a row has a value that is too large")

@@ -24,7 +24,7 @@ static bool evaluate(const Problem &p, const State &s, Scratch &scratch, Workspa
     if (set.age >= 0) scaled(p, set.scaling, w, w.x);
     each_evaluated(p, set, g == s.incumbent, [&](long e, bool) {
       evaluate(p, set, w, out, e, scratch.flags);
-      finite = finite && bounded(out.mean + e * p.K, p.K);
+      finite = finite && bounded(out.mean + e * p.K, p.K) && is_finite(out.leverage[e]);
       ++evaluated;
     });
   }
@@ -78,15 +78,15 @@ inline void run(const Problem &p, State &s, Scratch &scratch, Chunk &chunk) {
     const double y = clipped(chunk.y[chunk.done], LARGEST_VALUE), *uniform = chunk.uniforms + 2 * chunk.done;
     long evaluated;
     if (!evaluate(p, s, scratch, w, chunk.X + chunk.done * p.V.d, prediction, evaluated)) return;
+    const double weight = chunk.weight ? chunk.weight[chunk.done] : 1;
+    const bool known = s.sets[s.incumbent].scaling.unit > 0;
+    if (weight != 0 && (!is_finite(y) || (known && !update_evidence(p, s, w, y)))) return;
     chunk.evaluated += evaluated;
     if (chunk.extra) write_extra(p, s, chunk.extra + chunk.done * extras(p));
-    const double weight = chunk.weight ? chunk.weight[chunk.done] : 1;
     if (weight == 0) {
       ++s.t;
       continue;
     }
-    const bool known = s.sets[s.incumbent].scaling.unit > 0;
-    if (known) update_evidence(p, s, w, y);
     for (long g = 0; g < 2; ++g)
       if (s.sets[g].age >= 0) {
         if (p.stack) update_stack(p, s.sets[g].stack, w, w.sets[g].differences, y, weight);

@@ -18,6 +18,7 @@ struct Problem {
     descent = from.descent();
     schedule = from.schedule();
     M = from.whole("M");
+    from.require(M >= 1, "there must be a draw in every round");
     freeze_after = from.optional_whole("freeze_after");
     weighted = from.flag("weighted");
   }
@@ -37,6 +38,11 @@ struct State {
     visitor.array("chosen", chosen, {p.V.N});
     visitor.array("q", q, {p.V.N});
     visitor.number("t", t);
+  }
+  bool valid(const Problem &p) const {
+    for (long i = 0; i < p.V.N; ++i)
+      if (chosen[i]) return true;
+    return false;
   }
 };
 
@@ -86,11 +92,18 @@ inline void run(const Problem &problem, State &state, Scratch &s, Chunk &chunk) 
     const long n = evaluate_chosen(problem, state, s, x, chunk.out[chunk.done]);
     if (!bounded(s.f, n)) return;
 
+    bool usable = is_finite(y);
     for (long j = 0; j < n; ++j) {
       const long i = s.evaluated[j];
       const double h = importance(descent, state.q[i], eta, weight);
-      const double g = weighted ? h : importance(descent, 1, eta, weight);
-      learn(F, descent, i, state.theta, state.log_w, s.z + j * 2 * F.P, s.f[j], s.norm[j], y, eta, h, g);
+      const double g = s.work[j] = weighted ? h : importance(descent, 1, eta, weight);
+      usable &= weigh(descent, state.log_w[i], s.f[j], s.norm[j], y, eta, h, g, s.next[j]);
+    }
+    if (!usable) return;
+    for (long j = 0; j < n; ++j) {
+      const long i = s.evaluated[j];
+      state.log_w[i] = s.next[j];
+      learn(F, descent, i, state.theta, s.z + j * 2 * F.P, s.f[j], s.norm[j], y, eta, s.work[j]);
     }
     state.t = t;
     if (freeze_after < 0 || t < freeze_after) choose(problem, state, s, t + 1, chunk.uniforms + chunk.done * M);

@@ -21,9 +21,13 @@ struct Problem {
     const auto families = from.codes("families");
     static_assert(sizeof(Family) == sizeof(*families.data));
     family = reinterpret_cast<const Family *>(families.data);
-    rate = from.vector("rates").data;
+    const auto rates = from.vector("rates");
+    rate = rates.data;
     N = families.size;
     d = from.whole("d");
+    from.require(N >= 1 && d >= 1 && rates.size == N, "the problem needs features, and a rate for each kernel");
+    for (long i = 0; i < N; ++i)
+      from.require(families.data[i] >= 0 && families.data[i] <= static_cast<int>(Family::cauchy), "no such kernel");
     schedule = from.schedule();
     budget = from.optional_whole("budget");
     any_l2 = any_l1 = false;
@@ -49,6 +53,7 @@ struct State {
     visitor.number("n", n);
     visitor.number("t", t);
   }
+  bool valid(const Problem &) const { return n >= 0 && n <= capacity; }
 };
 
 inline long kernels(const Problem &p) { return p.N; }
@@ -177,10 +182,18 @@ inline void run(const Problem &problem, State &state, Scratch &s, Chunk &chunk) 
     chunk.out[chunk.done] = y_hat;
 
     const bool within_budget = problem.budget < 0 || state.n < problem.budget;
+    if (within_budget && state.n >= state.capacity) return;  // whoever calls makes room first
     const double eta = step_length(problem.schedule, t, weight);
+    bool usable = true;
     for (long i = 0; i < problem.N; ++i) {
       const double gap = s.f[i] - y;
-      state.log_w[i] += weight * LOG_HEDGE * (gap * gap);
+      s.next[i] = state.log_w[i] + weight * LOG_HEDGE * (gap * gap);
+      usable &= is_finite(s.next[i]);
+    }
+    if (!usable) return;
+    for (long i = 0; i < problem.N; ++i) {
+      const double gap = s.f[i] - y;
+      state.log_w[i] = s.next[i];
       if (within_budget) state.alpha[i * state.capacity + state.n] = -eta * gap;
     }
     if (within_budget) {

@@ -54,8 +54,13 @@ inline void run(const Problem &problem, State &state, Scratch &s, Chunk &chunk) 
     chunk.out[chunk.done] = y_hat;
 
     const double h = importance(descent, 1, eta, weight);
-    for (long i = 0; i < F.N; ++i)
-      learn(F, descent, i, state.theta, state.log_w, s.z + i * 2 * F.P, s.f[i], s.norm[i], y, eta, h, h);
+    bool usable = is_finite(y);
+    for (long i = 0; i < F.N; ++i) usable &= weigh(descent, state.log_w[i], s.f[i], s.norm[i], y, eta, h, h, s.next[i]);
+    if (!usable) return;
+    for (long i = 0; i < F.N; ++i) {
+      state.log_w[i] = s.next[i];
+      learn(F, descent, i, state.theta, s.z + i * 2 * F.P, s.f[i], s.norm[i], y, eta, h);
+    }
     state.t = t;
     chunk.evaluated += F.N;
   }

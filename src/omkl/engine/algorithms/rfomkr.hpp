@@ -54,9 +54,16 @@ inline void run(const Problem &problem, State &state, Scratch &s, Chunk &chunk) 
     chunk.out[chunk.done] = y_hat;
 
     const double eta = step_length(schedule, t, weight);
+    bool usable = true;
     for (long i = 0; i < F.N; ++i) {
       const double gap = s.f[i] - y;
-      state.log_w[i] += weight * LOG_HEDGE * (gap * gap);
+      s.next[i] = state.log_w[i] + weight * LOG_HEDGE * (gap * gap);
+      usable &= is_finite(s.next[i]);
+    }
+    if (!usable) return;
+    for (long i = 0; i < F.N; ++i) {
+      const double gap = s.f[i] - y;
+      state.log_w[i] = s.next[i];
       move_theta(F, i, state.theta, s.z + i * 2 * F.P, 1, -eta * gap);
     }
     state.t = t;

@@ -16,7 +16,7 @@ struct Problem {
   template <class Reader>
   void read(Reader &from) {
     V = from.frequencies("V");
-    graph = from.graph();
+    graph = from.graph(V.N);
     descent = from.descent();
     schedule = from.schedule();
     commit = from.one_of("commit", {"never", "argmax", "first"});
@@ -37,6 +37,7 @@ struct State {
     visitor.number("node", node);
     visitor.number("t", t);
   }
+  bool valid(const Problem &p) const { return node >= 0 && node < p.V.N; }
 };
 
 inline long uniforms(const Problem &) { return 1; }
@@ -83,18 +84,24 @@ inline void run(const Problem &problem, State &state, Scratch &s, Chunk &chunk) 
     if (!bounded(s.f, n)) return;
     chunk.out[chunk.done] = y_hat;
 
-    for (long j = 0; j < n; ++j)
-      s.work[j] = importance(descent, evaluation_probability(graph, s.p, s.evaluated[j]), eta, weight);
-    // u before w and theta: the next round waits for the node, and the processor can update the kernels meanwhile
+    bool usable = is_finite(y);
+    for (long j = 0; j < n; ++j) {
+      const long i = s.evaluated[j];
+      const double h = s.work[j] = importance(descent, evaluation_probability(graph, s.p, i), eta, weight);
+      usable &= weigh(descent, state.log_w[i], s.f[j], s.norm[j], y, eta, h, h, s.next[j]);
+    }
     const double ell_hat = weight * loss_value(descent.loss, y_hat, y) / greater(s.p[state.node], LEAST);  // (16)
-    state.log_u[state.node] -= eta * ell_hat;  // (18b)
+    const double log_u = state.log_u[state.node] - eta * ell_hat;  // (18b)
+    if (!usable || !is_finite(log_u)) return;
+    // u before w and theta: the next round waits for the node, and the processor can update the kernels meanwhile
+    state.log_u[state.node] = log_u;
     u.decreased(state.node);
     node_probabilities(problem, u, t + 1, s.p);
     state.node = next_node(commit, commit_after, state.log_u, s.p, F.N, t + 1, chunk.uniforms[chunk.done]);
 
     for (long j = 0; j < n; ++j) {
-      const double h = s.work[j];
-      learn(F, descent, s.evaluated[j], state.theta, state.log_w, s.z + j * 2 * F.P, s.f[j], s.norm[j], y, eta, h, h);
+      state.log_w[s.evaluated[j]] = s.next[j];
+      learn(F, descent, s.evaluated[j], state.theta, s.z + j * 2 * F.P, s.f[j], s.norm[j], y, eta, s.work[j]);
     }
     state.t = t;
     chunk.evaluated += n;

@@ -18,7 +18,7 @@ struct Problem {
   template <class Reader>
   void read(Reader &from) {
     V = from.frequencies("V");
-    graph = from.graph();
+    graph = from.graph(V.N);
     descent = from.descent();
     schedule = from.schedule();
     commit = from.one_of("commit", {"never", "argmax", "first"});
@@ -41,6 +41,11 @@ struct State {
     visitor.array("d", d, {p.V.N});
     visitor.number("node", node);
     visitor.number("t", t);
+  }
+  bool valid(const Problem &p) const {
+    for (long i = 0; i < p.V.N; ++i)
+      if (d[i] < 0 || d[i] >= p.V.N) return false;
+    return node >= 0 && node < p.V.N;
   }
 };
 
@@ -98,8 +103,8 @@ inline void refine(const Problem &problem, State &state, Scratch &s, double &ten
     if (same) return;
   }
   for (long i = 0; i < N; ++i) {
-    const int64_t *row = order + i * N;
-    while (!dominating[*row]) ++row;
+    const int64_t *row = order + i * N, *last = row + N - 1;
+    while (row < last && !dominating[*row]) ++row;
     state.d[i] = *row;  // (23)
   }
   share(state, N, s);
@@ -145,23 +150,27 @@ inline void run(const Problem &problem, State &state, Scratch &s, Chunk &chunk) 
     if (!bounded(s.f, n)) return;
     chunk.out[chunk.done] = y_hat;
 
+    bool usable = is_finite(y);
     for (long j = 0; j < n; ++j) {
       const long i = s.evaluated[j], nearest = state.d[i];
       double q = evaluation_probability(graph, s.p, i);  // (15)
       if (!graph.A[nearest * F.N + i]) q += s.p[nearest];
-      s.work[j] = importance(descent, q, eta, weight);
+      const double h = s.work[j] = importance(descent, q, eta, weight);
+      usable &= weigh(descent, state.log_w[i], s.f[j], s.norm[j], y, eta, h, h, s.next[j]);
     }
-    // u first, as in sfg_mkl.hpp
     const double ell_hat = weight * loss_value(descent.loss, y_hat, y) / greater(s.p[state.node], LEAST);  // (16)
-    state.log_u[state.node] -= eta * ell_hat;  // (18b)
+    const double log_u = state.log_u[state.node] - eta * ell_hat;  // (18b)
+    if (!usable || !is_finite(log_u)) return;
+    // u first, as in sfg_mkl.hpp
+    state.log_u[state.node] = log_u;
     u.decreased(state.node);
     if (commit == Commit::never || t + 1 <= commit_after) refine(problem, state, s, tenth, t + 1);
     node_probabilities(problem, u, t + 1, s);
     state.node = next_node(commit, commit_after, state.log_u, s.p, F.N, t + 1, chunk.uniforms[chunk.done]);
 
     for (long j = 0; j < n; ++j) {
-      const double h = s.work[j];
-      learn(F, descent, s.evaluated[j], state.theta, state.log_w, s.z + j * 2 * F.P, s.f[j], s.norm[j], y, eta, h, h);
+      state.log_w[s.evaluated[j]] = s.next[j];
+      learn(F, descent, s.evaluated[j], state.theta, s.z + j * 2 * F.P, s.f[j], s.norm[j], y, eta, s.work[j]);
     }
     state.t = t;
     chunk.evaluated += n;

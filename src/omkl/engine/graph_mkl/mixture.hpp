@@ -62,7 +62,8 @@ static double log_likelihood(const Problem &p, Workspace &w, const double *mean,
   return -0.5 * log(v) - power * log1p(lesser(gap * gap / (STUDENT_DEGREES * v), TOO_FAR * TOO_FAR));  // (G25)
 }
 
-static void update_evidence(const Problem &p, State &s, Workspace &w, double y) {
+// False, and nothing is changed, where the evidence for an expert would not be finite.
+static bool update_evidence(const Problem &p, State &s, Workspace &w, double y) {
   double top = -INFINITY, joint = 0;
   each_expert(p, s, w, [&](const ExpertSet &set, Evaluations &out, long e, bool) {
     out.score[e] = log_likelihood(p, w, out.mean + e * p.K, variance(set, e, out.leverage[e]), y);
@@ -72,10 +73,14 @@ static void update_evidence(const Problem &p, State &s, Workspace &w, double y) 
     if (out.weight[e] > 0) joint += out.weight[e] * exp(out.score[e] - top);
   });
   joint = top + log(joint);  // (G26)
-  each_expert(p, s, w, [&](ExpertSet &set, Evaluations &out, long e, bool) {
-    double &evidence = set.evidence[e];
-    evidence = (1 - p.discount) * (evidence + out.score[e] - joint);  // (G26)
+  bool usable = true;
+  each_expert(p, s, w, [&](const ExpertSet &set, Evaluations &out, long e, bool) {
+    out.score[e] = (1 - p.discount) * (set.evidence[e] + out.score[e] - joint);  // (G26)
+    usable &= is_finite(out.score[e]);
   });
+  if (!usable) return false;
+  each_expert(p, s, w, [&](ExpertSet &set, Evaluations &out, long e, bool) { set.evidence[e] = out.score[e]; });
+  return true;
 }
 
 // Residual stacking

@@ -5,6 +5,7 @@
 
 namespace omkl::graph_mkl {
 
+constexpr int64_t LARGEST_COUNT = int64_t{1} << 62;  // as in algorithms/invariants.py
 constexpr long TRACKED = static_cast<long>(sizeof LEVELS / sizeof *LEVELS);
 
 struct Problem {
@@ -28,17 +29,19 @@ struct Problem {
   template <class Reader>
   void read(Reader &from) {
     V = from.frequencies("V");
-    graph = from.graph();
+    graph = from.graph(V.N);
     enum class Task { regression, classification };
     const Task task = from.one_of("task", {"regression", "classification"});
     classify = task == Task::classification;
     K = from.whole("K");
+    from.require(K >= 1 && (classify || K == 1), "a number is one output, and labels are at least one");
     const auto step = from.numbers("steps"), width = from.numbers("widths"), ridge = from.numbers("ridges");
     B = 1 + step.size, steps = step.data;
     M = width.size, widths = width.data;
     maps = V.N + (classify ? 1 : 0), ridges = ridge.data;
     from.require(ridge.size == maps + 1, "there must be a ridge for each map");
     active = from.whole("active");
+    from.require(active >= 2, "at least two experts must be evaluated");
     warm_up = from.whole("warm_up");
     discount = from.number("discount");
     memory = from.number("memory");
@@ -161,6 +164,11 @@ struct ExpertSet {
     visitor.part("window", window, p);
     visitor.number("age", age);
   }
+  bool valid(const Problem &p) const {
+    for (long e = 0; e < p.E; ++e)
+      if (selection.rank[e] < 0 || selection.rank[e] >= p.E) return false;
+    return selection.explorer >= 0 && selection.explorer < p.E && age >= -1 && age < LARGEST_COUNT;
+  }
 };
 
 struct Trend {
@@ -202,6 +210,9 @@ struct State {
     visitor.part("trial", trial, p);
     visitor.array("half_widths", half_widths, {TRACKED});
     visitor.number("t", t);
+  }
+  bool valid(const Problem &p) const {
+    return (incumbent == 0 || incumbent == 1) && sets[incumbent].age >= 0 && sets[0].valid(p) && sets[1].valid(p);
   }
 };
 
@@ -260,5 +271,6 @@ OMKL_ALWAYS_INLINE void write_extra(const Problem &p, const State &s, double *ou
 }
 inline long scratch(const Problem &p) { return Workspace(p, nullptr).size; }
 inline bool missing(const Problem &) { return true; }
+inline long labels(const Problem &p) { return p.classify ? p.K : 0; }
 
 }  // namespace omkl::graph_mkl

@@ -1,10 +1,11 @@
 """river estimators in model files."""
 
+import math
 from collections.abc import Hashable
 
 from omkl import persist
 from omkl.estimators import files
-from omkl.estimators.core import Core
+from omkl.estimators.core import Core, LabelCore
 from omkl.estimators.river import estimators
 from omkl.estimators.river.base import Estimator
 
@@ -36,8 +37,14 @@ def _decode(body: persist.Json, arrays: persist.Arrays) -> RiverEstimator:
     core = files.decode_core(body["core"], arrays)
     if core is not None:
         persist.demand(core.task == kind.task, "the estimator and what it learned are for different tasks")
+        files.require_class(kind, core)
+        persist.demand(not isinstance(core, LabelCore) or core.most_labels is None, "a river estimator takes any label")
     model._core = core
     model._waiting = {key: dict(row) for key, row in body["waiting"]}
+    values = [value for row in model._waiting.values() for value in row.values()]
+    persist.demand(
+        all(type(v) in (bool, int, float) and math.isfinite(v) for v in values), "a waiting row has no numbers"
+    )
     persist.demand(len(model._waiting) <= model.max_waiting, "more rows are waiting than max_waiting allows")
     return model
 

@@ -5,6 +5,7 @@ import numpy as np
 from omkl import persist
 from omkl.algorithms.base import Task
 from omkl.estimators import files
+from omkl.estimators.core import LabelCore
 from omkl.estimators.sklearn import estimators
 from omkl.estimators.sklearn.base import Estimator
 
@@ -17,6 +18,13 @@ ESTIMATORS: dict[str, type[Estimator]] = {
 def estimator_class(parameters: type, task: Task) -> type[Estimator]:
     """The estimator for a task with these parameters."""
     return next(kind for kind in ESTIMATORS.values() if issubclass(kind, parameters) and kind.task == task)
+
+
+def require_labels(model: Estimator, core: LabelCore) -> None:
+    """The labels that a core knows are labels of the estimator."""
+    classes = model.classes_.tolist()
+    persist.demand(set(core.labels) <= set(classes), "labels differ")
+    persist.demand(core.most_labels in (None, len(classes)), "labels differ in number")
 
 
 def encode(model: Estimator, compact: bool) -> tuple[persist.Json, persist.Arrays]:
@@ -48,17 +56,22 @@ def decode(body: persist.Json, arrays: persist.Arrays) -> Estimator:
         return model
     fitted = dict(body["fitted"])
     persist.demand(core.task == kind.task, "the estimator and what it learned are for different tasks")
+    files.require_class(kind, core)
     persist.demand(fitted["n_features_in_"] == len(core.names), "features and problem differ in number")
     model.n_features_in_ = fitted["n_features_in_"]
     if "feature_names_in_" in fitted:
         names = np.array(fitted["feature_names_in_"], dtype=object)
         persist.demand(names.shape == (model.n_features_in_,), "features and names differ in number")
         model.feature_names_in_ = names
-    if core.task == "classification":
+    persist.demand(("classes_" in fitted) == isinstance(core, LabelCore), "labels are there for classification alone")
+    if isinstance(core, LabelCore):
         dtype = np.dtype(fitted["dtype"])
         persist.demand(dtype.kind in "biufUO" and dtype.itemsize <= 2**16, "labels of an unknown type")
         model.classes_ = np.array(fitted["classes_"], dtype=dtype)
-        persist.demand(model.classes_.ndim == 1 and set(core.labels) <= set(model.classes_.tolist()), "labels differ")
+        persist.demand(model.classes_.ndim == 1, "labels are no list")
+        sorted_once = np.array_equal(np.unique(model.classes_), model.classes_)
+        persist.demand(sorted_once, "labels are not sorted, or come twice")
+        require_labels(model, core)
     model.core_ = core
     return model
 
