@@ -19,7 +19,7 @@ MODULES := find src/omkl lab/omkl_lab -name '*.py' | sort
 $(shell if [ -f $(VENV)/.modules ] && [ "$$($(MODULES))" != "$$(cat $(VENV)/.modules)" ]; then rm -f $(INSTALLED); fi)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo reproduce compare test lint test-slow smoke soak bench format equations readme docs lock clean distclean
+.PHONY: help demo reproduce compare test lint test-slow smoke sanitize soak bench format equations readme docs lock clean distclean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -57,6 +57,20 @@ smoke: $(INSTALLED)
 	! $(PYTHON) -m zipfile -l build/smoke/*.whl | grep -E 'omkl_lab|experiments|[.][ch]pp '
 	cd build/smoke && venv/bin/omkl --version && venv/bin/omkl --help >/dev/null && venv/bin/omkl demo --out demo
 	cd build/smoke && for api in scikit_learn river; do venv/bin/python ../../examples/$${api}_api.py || exit 1; done
+
+# The sanitizers of GCC: memory that is not the engine's, and undefined behaviour, end the process.
+SANITIZED := build/sanitize/.built
+$(SANITIZED): $(INSTALLED) $(CPP) $(CMAKE)
+	$(BIN)/cmake -G Ninja -S . -B build/sanitize -DCMAKE_BUILD_TYPE=Debug -DOMKL_SANITIZE=ON \
+	  -DCMAKE_MAKE_PROGRAM=$(CURDIR)/$(BIN)/ninja -DPython_EXECUTABLE=$(CURDIR)/$(BIN)/python \
+	  -Dnanobind_DIR=$$($(BIN)/python -m nanobind --cmake_dir)
+	$(BIN)/cmake --build build/sanitize
+	@touch $@
+
+sanitize: $(SANITIZED) ## the tests of the engine and of broken files with AddressSanitizer (slow)
+	LD_PRELOAD="$$($(CXX) -print-file-name=libasan.so) $$($(CXX) -print-file-name=libstdc++.so)" \
+	  ASAN_OPTIONS=detect_leaks=0 PYTHONPATH=tests/sanitize \
+	  $(BIN)/pytest -m "not slow and not soak" tests/engine tests/persist/test_fuzz.py $(ARGS)
 
 soak: $(INSTALLED) ## the tests that take very long
 	$(BIN)/pytest -m soak $(SOME)

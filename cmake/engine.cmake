@@ -12,7 +12,17 @@ if(MSVC AND NOT CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
 endif()
 
 get_filename_component(ENGINE ${CMAKE_CURRENT_LIST_DIR}/../src/omkl/engine ABSOLUTE)
-set(MATHS -O3 -fno-math-errno -fno-trapping-math -ffp-contract=fast)
+# make sanitize: slow, and ends the process where memory of others is read or written, or behaviour is undefined.
+option(OMKL_SANITIZE "Build with AddressSanitizer and UndefinedBehaviorSanitizer" OFF)
+if(OMKL_SANITIZE)
+  add_compile_options(-fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer -g)
+  add_link_options(-fsanitize=address,undefined)
+  set(OPTIMISED -O1)
+else()
+  set(OPTIMISED -O3)
+endif()
+
+set(MATHS ${OPTIMISED} -fno-math-errno -fno-trapping-math -ffp-contract=fast)
 
 function(add_isa module source name)
   add_library(${module}_${name} OBJECT ${source})

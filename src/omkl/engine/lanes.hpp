@@ -21,6 +21,7 @@ namespace OMKL_ISA {
 constexpr long W = OMKL_WIDTH;
 typedef double vec __attribute__((vector_size(OMKL_WIDTH * 8)));
 typedef int64_t veci __attribute__((vector_size(OMKL_WIDTH * 8)));
+typedef uint64_t vecu __attribute__((vector_size(OMKL_WIDTH * 8)));
 
 #if OMKL_WIDTH == 8
 constexpr veci LANE = {0, 1, 2, 3, 4, 5, 6, 7};
@@ -120,7 +121,8 @@ OMKL_INLINE vec exp_below_zero(vec a) {
   e = e * r + 0.5;
   e = e * r + 1.0;
   e = e * r + 1.0;
-  return a < -708 ? vec{} : (vec)((veci)e + (n << 52));
+  // unsigned, because the sum may wrap in lanes that are then 0
+  return a < -708 ? vec{} : (vec)((vecu)e + ((vecu)n << 52));
 }
 
 }  // namespace OMKL_ISA
