@@ -2,7 +2,7 @@
 
 import threading
 import warnings
-from typing import Any, Literal, NamedTuple, Self, TypedDict
+from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -14,25 +14,10 @@ from omkl.algorithms.descent import TOO_FAR
 from omkl.algorithms.runner import ReferenceRunner
 from omkl.arrays import Matrix, Vector, copied
 from omkl.errors import BudgetWarning, DivergenceError
+from omkl.generator import PCG64State, pcg64
 
 ROUNDS_AHEAD = 64  # rounds whose uniform numbers are drawn at a time when rows are learned one by one
 Backend = Literal["engine", "numpy"]
-
-
-class PCG64Words(TypedDict):
-    """The two numbers that NumPy's PCG64 consists of."""
-
-    state: int
-    inc: int
-
-
-class PCG64State(TypedDict):
-    """The state of NumPy's PCG64, as its attribute `state` has it."""
-
-    bit_generator: str
-    state: PCG64Words
-    has_uint32: int
-    uinteger: int
 
 
 class Checkpoint(NamedTuple):
@@ -210,11 +195,10 @@ class Online:
         with self._lock:
             self._return_unused()
             uniforms = self._rng.random(len(X) * self._uniforms)
+            flat = None if extra is None else extra.reshape(-1)
             done = evaluated = 0
             try:
-                done, evaluated = self._runner.run(
-                    X, y, uniforms, weight, out, None if extra is None else extra.reshape(-1)
-                )
+                done, evaluated = self._runner.run(X, y, uniforms, weight, out, flat)
             finally:
                 if done < len(X):
                     self._pcg.advance(-(len(X) - done) * self._uniforms)
@@ -291,16 +275,15 @@ class Online:
 
     def copy(self) -> "Online":
         """An independent copy; the problem is shared, the state is not."""
-        return Online(
-            self.algorithm.name, self.problem, backend=self.backend, checkpoint=self.checkpoint(), isa=self._isa,
-            compiled=self._compiled,
-        )  # fmt: skip
+        return self._on_same_problem(None, self.checkpoint())
 
     def fresh_copy(self, rng: np.random.Generator | int | None) -> "Online":
         """A learner at its start that shares this one's problem and draws from `rng`."""
-        return Online(
-            self.algorithm.name, self.problem, rng, backend=self.backend, isa=self._isa, compiled=self._compiled
-        )  # fmt: skip
+        return self._on_same_problem(rng, None)
+
+    def _on_same_problem(self, rng: np.random.Generator | int | None, start: Checkpoint | None) -> "Online":
+        name, backend, compiled = self.algorithm.name, self.backend, self._compiled
+        return Online(name, self.problem, rng, backend=backend, checkpoint=start, isa=self._isa, compiled=compiled)
 
     def __getstate__(self) -> dict[str, object]:
         return {
@@ -317,7 +300,7 @@ class Online:
     # When things go wrong
 
     def _return_unused(self) -> None:
-        """Turn the generator back: single rows draw their uniform numbers ahead, in blocks."""
+        """Turn the generator back; single rows draw uniform numbers ahead."""
         if self._runner.unused:
             self._pcg.advance(-self._runner.unused)
             self._runner.supply(np.empty(0))
@@ -342,13 +325,3 @@ class Online:
                 BudgetWarning,
                 stacklevel=3,
             )
-
-
-def pcg64(rng: np.random.Generator | int | None) -> np.random.PCG64:
-    """The bit generator of `rng`: the one that can be turned back when a round does not happen."""
-    bits = np.random.default_rng(rng).bit_generator
-    if not isinstance(bits, np.random.PCG64):
-        raise ValueError(
-            f"rng must be a seed or a Generator on PCG64, as numpy.random.default_rng makes it, got {rng!r}"
-        )
-    return bits

@@ -18,7 +18,8 @@ from omkl.estimators.sklearn.base import Estimator
 from omkl.fleet.groups import Groups, Threads
 from omkl.fleet.inputs import Key
 from omkl.fleet.template import Template, key_generator
-from omkl.online import Checkpoint, PCG64State, pcg64
+from omkl.generator import PCG64State, pcg64
+from omkl.online import Checkpoint
 
 BLOCK = 256  # records of a block
 TYPES: dict[str, type] = {"float": np.float64, "int": np.int64, "bool": np.bool_}
