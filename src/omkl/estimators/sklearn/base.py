@@ -22,6 +22,7 @@ from omkl.estimators.cores import Scaling, new_label_core, new_number_core, sett
 from omkl.estimators.documentation import with_parameters
 from omkl.features import column_names
 from omkl.kernels import Kernel
+from omkl.online import Online
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -85,6 +86,10 @@ class Estimator(BaseEstimator, FittedAttributes):  # type: ignore[misc]  # sciki
     def _fitted(self) -> Self:
         check_is_fitted(self, "core_")
         return self
+
+    def _learners(self) -> list[Online]:
+        """Those that predict: one, or one for each label."""
+        return self._fitted().core_.predictors
 
     def _rows(self, X: ArrayLike) -> Matrix:
         rows: Matrix = validate_data(self, X, reset=False, dtype=np.float64, order="C")
@@ -288,6 +293,7 @@ def checked_weights(sample_weight: ArrayLike, X: Matrix) -> Vector:
 class IntervalRegressor(Regressor):
     """A regressor with prediction intervals."""
 
+    # a tuple on request, as scikit-learn's Gaussian processes return it
     def predict(self, X: ArrayLike, return_std: bool = False) -> Vector | tuple[Vector, Vector]:  # type: ignore[override]
         """Predictions; with `return_std` also half the width of the interval that holds 68 % of the targets."""
         core = self._fitted().core_
