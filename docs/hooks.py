@@ -27,6 +27,7 @@ SOURCES = (
     "src/omkl/engine/**/*.cpp",
     "lab/omkl_lab/**/*.py",
     "examples/**/*.py",
+    "tests/algorithms/*.py",
 )
 FROM_ROOT = ("changelog", "contributing", "security")
 STYLE = """<style>body{margin:1em;font-size:14px}.highlight{background:none}
@@ -77,7 +78,7 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     if page.file.src_uri == "equations.md":  # [(15)](equations.md#eq-15) stays valid when the title changes
         markdown = re.sub(r"^(## \((\w+)\) .*)$", r"\1 { #eq-\2 }", markdown, flags=re.MULTILINE)
     return re.sub(
-        r"\]\((?:\.\./)+((?:src/omkl|lab/omkl_lab|examples)/[^)#\s]+\.(?:py|hpp|cpp))(#[^)]*)?\)",
+        r"\]\((?:\.\./)+((?:src/omkl|lab/omkl_lab|examples|tests/algorithms)/[^)#\s]+\.(?:py|hpp|cpp))(#[^)]*)?\)",
         lambda m: f"]({up}source/{m.group(1)}.html{m.group(2) or ''})",
         markdown,
     )
