@@ -145,6 +145,8 @@ def test_the_site_builds_without_a_warning_and_needs_no_network(tmp_path: Path):
     )  # fmt: skip
     assert run.returncode == 0, run.stderr
     assert "WARNING" not in run.stderr
+    for name in ("reference", "reference_river"):  # parameters that are declared once, in the module of the algorithm
+        assert "Random features per kernel" in (tmp_path / f"{name}.html").read_text(encoding="utf-8")
     for path in tmp_path.rglob("*.html"):
         page = path.read_text(encoding="utf-8")
         assert not re.findall(r'<(?:script|img|link)[^>]*(?:src|href)="(https?:[^"]*)"', page), path
