@@ -1,7 +1,6 @@
 """Small dictionaries, streams and algorithms that the tests share, and the folder of the large streams."""
 
 import math
-import os
 from collections.abc import Callable
 from typing import Any, NamedTuple, get_args
 
@@ -18,9 +17,6 @@ from omkl.arrays import leaves
 from omkl.kernels import Cauchy, Gaussian, Kernel, Laplacian, Matern
 from omkl.online import Online
 from omkl.persist import decode_tuple, encode_tuple
-
-DATA = os.environ.get("OMKL_DATA", "")
-data_needed = pytest.mark.skipif(not DATA, reason="OMKL_DATA must name the folder with airfoil.csv and its like")
 
 FAMILIES: dict[str, Callable[[float], Kernel]] = {
     "gaussian": Gaussian,

@@ -84,7 +84,7 @@ def follow_the_page(project: Path) -> set[str]:
         else:
             replace(path, "from omkl.algorithms import ", "from omkl.algorithms import random_mkl, ")
             path.write_text(f"{path.read_text()}\n\n{block}")
-    member, registry = re.search(r'add `("random_mkl")` to `MODULES` in `(.*?)`', text).groups()  # type: ignore[union-attr]
+    member, registry = re.search(r'add `("random_mkl")` to `MODULES` in `(.*?)`', text).groups()
     replace(project / registry, "MODULES = (", f"MODULES = ({member}, ")
     return {*touched, registry}
 
