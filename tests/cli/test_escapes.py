@@ -33,7 +33,7 @@ def data(tmp_path: Path) -> Path:
 
 def test_no_command_writes_control_characters_of_a_file(data: Path, tmp_path: Path):
     model = tmp_path / "m.omkl"
-    (tmp_path / "new.csv").write_text(f"a{ESCAPES}z\n1\n")
+    (tmp_path / "new.csv").write_text(f"a{ESCAPES},a{ESCAPES}z\n1,2\n")
     for arguments in (
         ["run", data, "-t", TARGET, "--learner", "sfg-mkl", "--model", model],
         ["inspect", model],

@@ -20,6 +20,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tables import compressed
 
+from omkl.stream.names import NamedColumns
 from omkl.stream.options import Options
 from omkl.stream.parsers import Reading
 from omkl.stream.raw import Stop
@@ -163,7 +164,8 @@ SHORT = measured(25)
 )  # fmt: skip
 def test_pieces_do_not_depend_on_how_a_pipe_delivers_them(data: bytes, rows: int, cuts: list[int], drops: bool):
     def read(portions: list[bytes]) -> list[Any]:
-        reading = Reading(stop=Delivery([portion for portion in portions if portion]), needed=("y",))
+        stop = Delivery([portion for portion in portions if portion])
+        reading = Reading(stop=stop, columns=NamedColumns({"--target": "y"}))
         stdin = Source(["-"], reading, rows)
         batches = [[batch.rows.tolist(), *(array.to_pylist() for array in batch.columns.values())] for batch in stdin]
         return [batches, stdin.records, stdin.digest.hexdigest(), reading.skipped]

@@ -68,7 +68,9 @@ Seed = Annotated[int, typer.Option(min=0, metavar="N", help="Seed of random feat
 def one_of(name: str, value: str, known: tuple[str, ...]) -> str:
     """`value`, which must be among those known."""
     if value not in known:
-        raise ValueError(f"{name} must be one of {', '.join(known)}, got {value!r}")
+        from omkl.stream.names import suggestion
+
+        raise ValueError(f"{name} must be one of {', '.join(known)}, got {value!r}{suggestion(value, known)}")
     return value
 
 

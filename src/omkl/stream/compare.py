@@ -153,7 +153,7 @@ class Comparison:
             categorical=options.categorical,
         )  # fmt: skip
         self.reading = Reading(options.format, options.delimiter, options.encoding, options.header, options.wants,
-                               self.notices, stop=self.stop, needed=(options.target,))  # fmt: skip
+                               self.notices, stop=self.stop, columns=options.columns())  # fmt: skip
         self.source = Source(options.data, self.reading, min(PIECE_ROWS, rows or PIECE_ROWS))
         self.entrants: list[Entrant] = []
         self.rows = 0

@@ -4,6 +4,7 @@ from dataclasses import dataclass, field, fields
 
 from omkl.algorithms.base import Task
 from omkl.persist import Json
+from omkl.stream.names import NamedColumns
 from omkl.stream.parsers import Format
 
 PIECE_ROWS = 10_000
@@ -42,9 +43,15 @@ class Options:
         values = {f.name: getattr(self, f.name) for f in fields(self) if not f.metadata.get("free")}
         return {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
 
-    def needed(self) -> tuple[str, ...]:
-        """Columns without which nothing can be learned."""
-        return tuple(name for name in (self.target, self.key, self.by) if name)
+    def columns(self, learned: tuple[str, ...] = ()) -> NamedColumns:
+        """The columns that must be there; a model that has `learned` from some may do without others.
+
+        With --key, a file of later targets needs none of these.
+        """
+        given = {"--target": self.target, "--key": self.key, "--by": self.by}
+        named = {"--features": self.features, "--drop": self.drop, "--categorical": self.categorical}
+        needed = {option: name for option, name in given.items() if name}
+        return NamedColumns(needed, {}, () if self.key else learned) if learned else NamedColumns(needed, named)
 
     def wants(self, name: str) -> bool:
         """Whether a column is to be read."""

@@ -14,6 +14,7 @@ import pyarrow.csv
 import pyarrow.json
 
 from omkl.arrays import Index
+from omkl.stream.names import NamedColumns
 from omkl.stream.notices import Notify
 from omkl.stream.raw import DataError, Stop
 
@@ -55,7 +56,7 @@ class Reading:
     numbers: set[str] = field(default_factory=set)  # columns that may be parsed as numbers at once
     stop: Stop = field(default_factory=Stop)
     skipped: int = 0
-    needed: tuple[str, ...] = ()  # columns that count as empty where a JSON record lacks them
+    columns: NamedColumns = field(default_factory=NamedColumns)  # those that must be there
 
 
 class CsvParser:
@@ -158,19 +159,23 @@ class JsonParser:
         rows = np.arange(1, piece.records + 1)
         if columns is None:
             columns, rows = self._slow(piece)
+        first = not self.seen
         self.seen.update(dict.fromkeys(columns))
-        for name in self.reading.needed:
+        if first:
+            self.reading.columns.check_learned(piece.name, self.seen)
+            for what in self.reading.columns.absent(self.seen):
+                self.reading.notify(f"not yet {what}", f"so far no record has {what}")
+        for name in self.reading.columns.needed.values():  # a record may lack it
             if name not in columns:
                 columns[name] = pa.nulls(len(rows), pa.string())
         wanted = {name: array for name, array in columns.items() if self.reading.wanted(name)}
         return Batch(piece.before + rows, wanted)
 
     def check(self, name: str) -> None:
-        """At the end: refuse a needed column that no record had."""
-        for column in self.reading.needed:
-            if self.seen and column not in self.seen:
-                present = ", ".join(repr(name) for name in list(self.seen)[:20])
-                raise DataError(f"{name}: no record has {column!r}; they have {present}")
+        """At the end: refuse a column that must be there and that no record had."""
+        if self.seen:
+            self.reading.columns.check_needed(name, self.seen)
+            self.reading.columns.check_named(name, self.seen)
 
     def _fast(self, piece: Piece) -> dict[str, pa.Array] | None:
         """All records at once, or None if pyarrow cannot read one of them."""

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 from omkl.stream.model import StreamModel
+from omkl.stream.names import NamedColumns
 from omkl.stream.options import PIECE_ROWS, Options
 from omkl.stream.parsers import Reading
 from omkl.stream.paths import check_files
@@ -19,9 +20,11 @@ def predict(model: StreamModel, options: Options, show: Callable[[str], None]) -
     notices.show = show
     stop = Stop()
     wanted = {*model.encoder.columns, model.target, preparer.key, preparer.by}
+    given = {"--key of the model": preparer.key, "--by of the model": preparer.by}
+    needed = {option: name for option, name in given.items() if name}
     reading = Reading(options.format, options.delimiter, options.encoding, options.header,
                       lambda name: name in wanted, notices, stop=stop,
-                      needed=tuple(name for name in (preparer.key, preparer.by) if name))  # fmt: skip
+                      columns=NamedColumns(needed, learned=tuple(model.encoder.columns)))  # fmt: skip
     reading.numbers = model.encoder.plain_numbers()
     source = Source(options.data, reading, min(options.every, PIECE_ROWS))
     writer: Writer | None = None

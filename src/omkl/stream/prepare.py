@@ -68,18 +68,11 @@ class Preparer:
         """A batch without its target and key columns, its targets, and its keys."""
         columns = dict(batch.columns)
         target = columns.pop(self.target.name, None)
-        if target is None and learn:
-            present = ", ".join(repr(name) for name in list(batch.columns)[:20])
-            raise DataError(f"there is no column {self.target.name!r} to predict; the columns are {present}")
         keys = None
         if self.key is not None:
-            if self.key not in columns:
-                raise DataError(f"there is no key column {self.key!r}; the columns are {', '.join(columns)}")
             given = labels(columns.pop(self.key))
             keys = [f"row {row}" if key is None else key for row, key in zip(batch.rows, given, strict=True)]
         if self.by is not None:
-            if self.by not in columns:
-                raise DataError(f"there is no column {self.by!r} for --by; the columns are {', '.join(columns)}")
             given = labels(columns.pop(self.by))
             present_keys = np.array([key is not None for key in given], dtype=bool)
             if not present_keys.all():

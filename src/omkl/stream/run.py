@@ -111,7 +111,7 @@ class Run:
         self.notices.show, self.notices.shown = show, dict(self.progress.notices)
         self.reading = Reading(
             options.format, options.delimiter, options.encoding, options.header, options.wants, self.notices,
-            stop=self.stop, skipped=self.progress.skipped, needed=options.needed(),
+            stop=self.stop, skipped=self.progress.skipped, columns=options.columns(tuple(self.model.encoder.columns)),
         )  # fmt: skip
         self.writer: Writer | None = None
         self.source = Source(options.data, self.reading, min(options.every, PIECE_ROWS))

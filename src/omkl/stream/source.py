@@ -117,7 +117,7 @@ class Source:
                         return
                     raise DataError(f"{name}: damaged or cut off ({first_line(error)})") from None
                 raw.check()
-        if self.reading.needed and not self._skipped and not self.reading.stop.requested:
+        if not self._skipped and not self.reading.stop.requested:
             self._json.check(self._named())
 
     def _cut_one(self, name: str, raw: "Raw") -> Iterator[Piece]:
@@ -150,6 +150,14 @@ class Source:
             raise DataError(f"{name}: empty; wanted a header line and rows")
         self.reading.notify(f"empty {name}", f"{name}: empty; skipped")
 
+    def _check_columns(self, name: str, present: list[str]) -> None:
+        """Refuse a file that lacks a column, before any of its rows is learned."""
+        columns = self.reading.columns
+        columns.check_needed(name, present)
+        if self.files == 1:
+            columns.check_named(name, present)
+            columns.check_learned(name, present)
+
     # Text
 
     def _cut_text(self, name: str, stream: ByteStream, kind: Format) -> Iterator[Piece]:
@@ -163,6 +171,7 @@ class Source:
             parse: Callable[..., Batch] = self._json.parse
         else:
             parser = CsvParser(self.reading, name, head, kind)
+            self._check_columns(name, parser.names)
             parse, cutter.delimiter = parser.parse, parser.delimiter.encode()
             if header:
                 cutter.next(1)
@@ -188,16 +197,20 @@ class Source:
             if not raw.seekable():
                 raise DataError(f"{name}: Parquet cannot be read from a pipe; give the file, or pipe Arrow or CSV")
             table = pa.parquet.ParquetFile(raw.native())
+            self._check_columns(name, table.schema_arrow.names)
             pieces = max(1, -(-table.metadata.num_rows // self.piece_rows))
             batches: Iterable[pa.RecordBatch] = raw.followed(table.iter_batches(batch_size=self.piece_rows), pieces)
         elif raw.seekable() and raw.peek(6) == b"ARROW1":
             reader = pa.ipc.open_file(raw.native())
+            self._check_columns(name, reader.schema.names)
             n = reader.num_record_batches
             batches = raw.followed((reader.get_batch(k) for k in range(n)), n)
         else:
             if raw.peek(6) == b"ARROW1":
                 raw.read(8)  # after its magic bytes an Arrow file is an Arrow stream
-            batches = pa.ipc.open_stream(raw)
+            stream = pa.ipc.open_stream(raw)
+            self._check_columns(name, stream.schema.names)
+            batches = stream
         rows = 0
         for batch in batches:
             if kind == "arrow":

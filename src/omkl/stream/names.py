@@ -1,0 +1,73 @@
+"""The columns that options name, checked against those that the data has: a misspelt name is refused, not ignored."""
+
+import difflib
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, field
+
+from omkl.stream.raw import DataError
+
+SHOWN = 20  # columns that a message lists
+
+
+@dataclass(frozen=True)
+class NamedColumns:
+    """Columns that the data must have, each with the option that names it."""
+
+    needed: dict[str, str] = field(default_factory=dict)  # by option: every file must have it
+    named: dict[str, tuple[str, ...]] = field(default_factory=dict)  # by option: the first file must have them
+    learned: tuple[str, ...] = ()  # of a model: the data must have at least one of them
+
+    def check_needed(self, where: str, present: Collection[str]) -> None:
+        """Refuse a file without a column that every file must have."""
+        self._check(where, self.needed.items(), present)
+
+    def check_named(self, where: str, present: Collection[str]) -> None:
+        """Refuse data without a column that an option names."""
+        self._check(where, self._named(), present)
+
+    def check_learned(self, where: str, present: Collection[str]) -> None:
+        """Refuse data without any column that the model has learned from."""
+        if self.learned and not set(self.learned) & set(present):
+            raise DataError(
+                f"{where}: no column in common with the model, which has learned from {listed(self.learned)}; "
+                f"the columns are {listed(present)}"
+            )
+
+    def absent(self, present: Collection[str]) -> list[str]:
+        """What to say about columns that an option names and that are not there yet."""
+        return [
+            f"{name!r} ({option}){suggestion(name, present)}" for option, name in self._named() if name not in present
+        ]
+
+    def _named(self) -> list[tuple[str, str]]:
+        return [(option, name) for option, names in self.named.items() for name in names]
+
+    def _check(self, where: str, wanted: Iterable[tuple[str, str]], present: Collection[str]) -> None:
+        for option, name in wanted:
+            if name not in present:
+                raise DataError(
+                    f"{where}: there is no column {name!r} ({option}){suggestion(name, present)}; "
+                    f"the columns are {listed(present)}"
+                )
+
+
+def suggestion(name: str, known: Iterable[str]) -> str:
+    """The known name that is nearest to one that is not known, as a question; nothing where none is near.
+
+    >>> suggestion("tempc", ["wind", "temp_c"]), suggestion("x", ["wind"])
+    (", did you mean 'temp_c'?", '')
+    """
+    lower = {text.lower(): text for text in known}
+    near = difflib.get_close_matches(name.lower(), lower, n=1)
+    return f", did you mean {lower[near[0]]!r}?" if near else ""
+
+
+def listed(names: Iterable[str]) -> str:
+    """The first of these names, for a message.
+
+    >>> listed(["a", "b"])
+    "'a', 'b'"
+    """
+    every = list(names)
+    more = f" and {len(every) - SHOWN} more" if len(every) > SHOWN else ""
+    return ", ".join(repr(name) for name in every[:SHOWN]) + more

@@ -1,0 +1,87 @@
+"""A column that an option names and the data lacks is refused before anything is learned, with the nearest name."""
+
+import json
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.feather
+import pyarrow.parquet
+import pytest
+from command import invoke
+
+ROWS = [{"temp_c": k % 7, "wind": -k, "id": k, "y": 2 * k} for k in range(30)]
+TABLE = pa.Table.from_pylist(ROWS)
+WRITE = {
+    "csv": lambda path: pa.csv.write_csv(TABLE, path),
+    "parquet": lambda path: pa.parquet.write_table(TABLE, path),
+    "arrow": lambda path: pa.feather.write_feather(TABLE, str(path)),
+    "jsonl": lambda path: path.write_text("".join(json.dumps(row) + "\n" for row in ROWS)),
+}
+
+
+@pytest.fixture(params=WRITE)
+def data(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    path = tmp_path / f"data.{request.param}"
+    WRITE[request.param](path)
+    return path
+
+
+@pytest.mark.parametrize("option", ["--features", "--drop", "--categorical", "--key", "--by"])
+def test_a_column_that_is_not_there_is_refused_with_the_nearest_name(data: Path, option: str):
+    for command in ["run"] if option in ("--key", "--by") else ["run", "compare"]:
+        result = invoke(command, data, "-t", "y", option, "tempc")
+        assert result.exit_code == 2
+        assert f"'tempc' ({option}), did you mean 'temp_c'?" in result.stderr
+    assert invoke("run", data, "-t", "Y").stderr.count("did you mean 'y'?") == 1
+    assert invoke("run", data, "-t", "y", option, "temp_c").exit_code == 0
+
+
+def test_one_misspelt_name_among_several_is_refused(data: Path):
+    result = invoke("run", data, "-t", "y", "--features", "temp_c,windd")
+    assert result.exit_code == 2
+    assert "there is no column 'windd' (--features), did you mean 'wind'?" in result.stderr
+
+
+def test_data_without_a_column_of_the_model_is_refused(data: Path, tmp_path: Path):
+    model = tmp_path / "m.omkl"
+    assert invoke("run", data, "-t", "y", "--model", model).exit_code == 0
+    before = model.read_bytes()
+    other = tmp_path / "other.csv"
+    other.write_text("load,hour,y\n1,2,3\n4,5,6\n")
+    for command in ("predict", "learn"):
+        result = invoke(command, model, other)
+        assert result.exit_code == 2
+        assert "no column in common with the model, which has learned from 'temp_c', 'wind', 'id'" in result.stderr
+    assert model.read_bytes() == before
+    some = tmp_path / "some.csv"
+    some.write_text("wind,y\n1,2\n")
+    assert invoke("predict", model, some).exit_code == 0
+    assert invoke("learn", model, some).exit_code == 0
+
+
+def test_records_that_get_a_field_later_may_be_told_to_drop_it(tmp_path: Path):
+    data = tmp_path / "data.jsonl"
+    data.write_text("".join(json.dumps(row) + "\n" for row in ROWS) + '{"temp_c": 1, "late": 2, "y": 3}\n')
+    result = invoke("run", data, "-t", "y", "--drop", "late", "--every", 10)
+    assert result.exit_code == 0
+    assert "so far no record has 'late' (--drop)" in result.stderr
+
+
+def test_a_second_file_may_lack_what_an_option_names_but_not_the_target(tmp_path: Path):
+    first, second, third = tmp_path / "1.csv", tmp_path / "2.csv", tmp_path / "3.csv"
+    first.write_text("a,b,y\n" + "1,2,3\n" * 9)
+    second.write_text("a,y\n" + "1,3\n" * 9)
+    third.write_text("a,b\n" + "1,3\n" * 9)
+    assert invoke("run", first, second, "-t", "y", "--drop", "b").exit_code == 0
+    result = invoke("run", first, third, "-t", "y")
+    assert result.exit_code == 2
+    assert "3.csv: there is no column 'y' (--target)" in result.stderr
+
+
+def test_values_of_options_suggest_the_nearest_one():
+    for option, given, nearest in [("--learner", "graphmkl", "graph-mkl"), ("--task", "regresion", "regression"),
+                                   ("--format", "json", "jsonl")]:  # fmt: skip
+        result = invoke("run", "data.csv", "-t", "y", option, given)
+        assert result.exit_code == 2
+        assert f"did you mean '{nearest}'?" in result.stderr
