@@ -10,6 +10,8 @@ import pyarrow.parquet
 import pytest
 from command import invoke
 
+import omkl
+
 ROWS = [{"temp_c": k % 7, "wind": -k, "id": k, "y": 2 * k} for k in range(30)]
 TABLE = pa.Table.from_pylist(ROWS)
 WRITE = {
@@ -85,3 +87,39 @@ def test_values_of_options_suggest_the_nearest_one():
         result = invoke("run", "data.csv", "-t", "y", option, given)
         assert result.exit_code == 2
         assert f"did you mean '{nearest}'?" in result.stderr
+
+
+def test_parameters_of_the_learner_can_be_set_and_are_part_of_the_model(data: Path, tmp_path: Path):
+    model = tmp_path / "m.omkl"
+    given = ["--set", "n_features=7", "--set", "steps=[0.5]", "--set", "evaluate=all", "--set", "adapt=False"]
+    assert invoke("run", data, "-t", "y", *given, "--model", model).exit_code == 0
+    core = omkl.load(model).learner.core
+    assert (core.settings.n_features, core.settings.steps, core.settings.evaluate) == (7, (0.5,), "all")
+    assert not core.settings.adapt
+    assert invoke("learn", model, data).exit_code == 0
+    assert omkl.load(model).learner.core.settings == core.settings
+    assert json.loads(invoke("inspect", model, "--json").stdout)["parameters"]["n_features"] == 7
+
+
+def test_parameters_of_the_learner_are_refused_before_anything_is_read(tmp_path: Path):
+    for text, message in [
+        ("n_feature=7", "graph-mkl has no parameter 'n_feature', did you mean 'n_features'?"),
+        ("n_features=none", "n_features must be a whole number of at least 1, got 'none'"),
+        ("n_features", "--set must be NAME=VALUE"),
+        ("ridge=-1", "ridge must be a positive"),
+    ]:
+        (tmp_path / "d.csv").write_text("not a table")
+        result = invoke("run", tmp_path / "d.csv", "-t", "y", "--set", text)
+        assert result.exit_code == 2
+        assert message in result.stderr
+
+
+def test_a_checkpoint_is_one_of_its_parameters(tmp_path: Path):
+    data = tmp_path / "d.csv"
+    data.write_text("a,y\n" + "1,2\n3,4\n" * 9)
+    command = ["run", data, "-t", "y", "--checkpoint", tmp_path / "c"]
+    assert invoke(*command, "--set", "n_features=7").exit_code == 0
+    assert invoke(*command, "--set", "n_features=7").exit_code == 0
+    result = invoke(*command)
+    assert result.exit_code == 2
+    assert "the checkpoint of another run, with parameters={'n_features': 7} instead of {}" in result.stderr

@@ -8,6 +8,7 @@ from omkl import algorithms
 from omkl.cli.base import split_names
 
 if TYPE_CHECKING:
+    from omkl.persist import Json
     from omkl.stream.options import Options
 
 LEARNERS = algorithms.names()
@@ -62,6 +63,10 @@ Pending = Annotated[int, typer.Option(min=1, metavar="N", help="Rows that may wa
 By = Annotated[
     str | None, typer.Option(metavar="COLUMN", help="One model for each value of this column: sensors, users, meters.")
 ]
+Parameters = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="NAME=VALUE", help="A parameter of the learner, such as n_features=100; repeatable."),
+]
 Seed = Annotated[int, typer.Option(min=0, metavar="N", help="Seed of random features and draws.")]
 
 
@@ -72,6 +77,23 @@ def one_of(name: str, value: str, known: tuple[str, ...]) -> str:
 
         raise ValueError(f"{name} must be one of {', '.join(known)}, got {value!r}{suggestion(value, known)}")
     return value
+
+
+def parameter(text: str) -> tuple[str, "Json"]:
+    """The name and the value of a parameter; a value that is not JSON is text.
+
+    >>> parameter("n_features=100"), parameter("steps=[1, 0.5]"), parameter("evaluate=all")
+    (('n_features', 100), ('steps', [1, 0.5]), ('evaluate', 'all'))
+    """
+    import json
+
+    name, sign, value = text.partition("=")
+    if not sign or not name:
+        raise ValueError(f"--set must be NAME=VALUE, such as n_features=100, got {text!r}")
+    try:
+        return name.strip(), json.loads(value)
+    except ValueError:
+        return name.strip(), {"True": True, "False": False, "None": None}.get(value.strip(), value.strip())
 
 
 def checked_options(data: list[str], **given: Any) -> "Options":
@@ -86,6 +108,8 @@ def checked_options(data: list[str], **given: Any) -> "Options":
         given["task"] = None if task == "auto" else task
     if "learner" in given:
         one_of("--learner", given["learner"], LEARNERS)
+    if "parameters" in given:
+        given["parameters"] = dict(parameter(text) for text in given["parameters"] or ())
     for name in ("features", "drop", "categorical"):
         given[name] = tuple(split_names(given.get(name)))
     return Options(data=tuple(data), **given)

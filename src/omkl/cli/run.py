@@ -22,6 +22,7 @@ from omkl.cli.options import (
     Model,
     Names,
     NoHeader,
+    Parameters,
     Pending,
     Predictions,
     Quiet,
@@ -45,6 +46,7 @@ def run(
     target: Target,
     task: Task = "auto",
     learner: Learner = "graph-mkl",
+    parameters: Parameters = None,
     features: Names = None,
     drop: Drop = None,
     categorical: Categorical = None,
@@ -82,10 +84,10 @@ def run(
         from omkl.stream.run import Run
 
         options = checked_options(
-            data, target=target, task=task, learner=learner, features=features, drop=drop, categorical=categorical,
-            date_format=date_format, predictions=predictions, model=model, checkpoint=checkpoint, every=every,
-            report=report, key=key, pending=pending, by=by, seed=seed, format=format, delimiter=delimiter,
-            encoding=encoding, header=not no_header,
+            data, target=target, task=task, learner=learner, parameters=parameters, features=features, drop=drop,
+            categorical=categorical, date_format=date_format, predictions=predictions, model=model,
+            checkpoint=checkpoint, every=every, report=report, key=key, pending=pending, by=by, seed=seed,
+            format=format, delimiter=delimiter, encoding=encoding, header=not no_header,
         )  # fmt: skip
         run_and_show(Run(options, lambda text: None), quiet, json)
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from omkl import algorithms
-from omkl.algorithms.base import Task
+from omkl.algorithms.base import AlgorithmSettings, Task
 from omkl.estimators.cores import AnyCore, new_core, settings_of
 
 if TYPE_CHECKING:
@@ -47,10 +47,13 @@ class Declaration:
     def _arguments(self) -> dict[str, Any]:
         return {**algorithms.get(self.algorithm).preset, **self.parameters}
 
+    def settings(self) -> AlgorithmSettings:
+        """The settings that the parameters stand for, checked."""
+        return settings_of(algorithms.get(self.algorithm).parameters(**self._arguments), self.task)
+
     def core(self, seed: int, names: Sequence[Hashable]) -> AnyCore:
         """A core that has learned nothing; new labels and features may still come."""
-        parameters = algorithms.get(self.algorithm).parameters(**self._arguments)
-        return new_core(self.algorithm, self.task, settings_of(parameters, self.task), seed, names)
+        return new_core(self.algorithm, self.task, self.settings(), seed, names)
 
     def estimator(self) -> "Estimator":
         """The estimator of the scikit-learn API, unfitted."""

@@ -27,7 +27,7 @@ def encode(model: StreamModel, arrays: Arrays) -> Json:
         "key": preparer.key, "pending": preparer.waiting.capacity, "comma": target.comma, "learned": model.learned,
         "waiting": waiting, "encoder": preparer.encoder.body(), "core": learner["core"], "by": preparer.by,
         "features": list(preparer.features), "drop": list(preparer.drop), "names": learner["names"],
-        "fleet": learner["fleet"],
+        "fleet": learner["fleet"], "parameters": model.parameters,
     }  # fmt: skip
 
 
@@ -44,11 +44,13 @@ def decode(body: Json, arrays: Arrays) -> StreamModel:
         drop=tuple(body["drop"]),
     )  # fmt: skip
     preparer.encoder = Encoder.from_body(body["encoder"], notices)
-    model = StreamModel(preparer, body["learner"], body["seed"])
+    model = StreamModel(preparer, body["learner"], body["seed"], body.get("parameters", {}))  # older files have none
     model.learned = body["learned"]
     names: tuple[str, ...] = ()
     if task is not None and (body["core"] is not None or body["fleet"] is not None):
-        model.learner = new_learner(model.algorithm, task, model.seed, preparer.by is not None, notices)
+        model.learner = new_learner(
+            model.algorithm, task, model.seed, preparer.by is not None, notices, model.parameters
+        )
         model.learner.decode(body, arrays)
         target.labels = set(model.learner.labels)
         names = model.learner.names
@@ -74,6 +76,7 @@ def _check(body: Json) -> None:
     claims.count(body["pending"], "pending", 1)
     claims.count(body["learned"], "the number of rows learned")
     claims.count(body["seed"], "the seed")
+    claims.mapping(body.get("parameters", {}), "the parameters")
 
 
 def _check_waiting(

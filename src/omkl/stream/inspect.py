@@ -55,6 +55,8 @@ def _(model: StreamModel, out: Facts) -> Facts:
     }
     out = {"kind": "omkl run", **out, "target": model.target, "task": model.task, "key": preparer.key,
            "waiting": len(model.waiting), "columns": columns}  # fmt: skip
+    if model.parameters:
+        out |= {"parameters": model.parameters}
     if learner is None:
         return out | {"rows": 0}
     if preparer.by is not None:
@@ -114,6 +116,9 @@ def show(found: Facts, console: Console) -> None:
         about += f": {', '.join(many[:6])}{', ...' if len(many) > 6 else ''}" if many else ""
         about += ", has gaps" if column["gaps"] else ""
         table.add_row("columns" if name == next(iter(found["columns"])) else "", escape(f"{name} ({about})"))
+    if found.get("parameters"):
+        chosen = ", ".join(f"{name}={json.dumps(value)}" for name, value in found["parameters"].items())
+        table.add_row("parameters", escape(chosen))
     if found.get("labels"):
         table.add_row("labels", escape(", ".join(found["labels"][:20])))
     console.print(table)

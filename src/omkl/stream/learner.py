@@ -18,6 +18,7 @@ from omkl.estimators.declaration import Declaration
 from omkl.kernels import Kernel
 from omkl.persist import Arrays, Json, demand
 from omkl.stream.columns import Encoded
+from omkl.stream.names import listed, suggestion
 from omkl.stream.notices import Notify
 from omkl.stream.predictions import Outputs, Targets, as_numbers, label_outputs
 from omkl.stream.raw import DataError
@@ -105,12 +106,30 @@ class Learner(Protocol):
         """Go on from what `encode` returned."""
 
 
-def new_learner(algorithm: str, task: Task, seed: int, by_key: bool, notify: Notify) -> Learner:
+def new_learner(
+    algorithm: str, task: Task, seed: int, by_key: bool, notify: Notify, parameters: dict[str, Json]
+) -> Learner:
     """A learner that has learned nothing, for all rows or for each key."""
     if by_key:
-        return ModelPerKey(Declaration(algorithm, task), seed, notify)
-    stores_rows = "budget" in {field.name for field in fields(algorithms.get(algorithm).parameters)}
-    return SingleModel(Declaration(algorithm, task, {"budget": BUDGET} if stores_rows else {}), seed)
+        return ModelPerKey(Declaration(algorithm, task, parameters), seed, notify)
+    budget = {"budget": BUDGET} if "budget" in parameter_names(algorithm) else {}
+    return SingleModel(Declaration(algorithm, task, {**budget, **parameters}), seed)
+
+
+def parameter_names(algorithm: str) -> tuple[str, ...]:
+    """The parameters of a learner that a user may choose."""
+    return tuple(field.name for field in fields(algorithms.get(algorithm).parameters))
+
+
+def check_parameters(algorithm: str, task: Task | None, parameters: dict[str, Json]) -> None:
+    """Refuse parameters that the learner does not have, or that it cannot work with."""
+    known = parameter_names(algorithm)
+    for name in parameters:
+        if name not in known:
+            raise ValueError(f"{algorithm} has no parameter {name!r}{suggestion(name, known)}; it has {listed(known)}")
+    tasks = [task] if task is not None else algorithms.get(algorithm).tasks
+    for possible in tasks:
+        Declaration(algorithm, possible, parameters).settings()
 
 
 class SingleModel:

@@ -8,8 +8,9 @@ import numpy as np
 from omkl.algorithms.base import Task
 from omkl.arrays import Index, Matrix, Vector
 from omkl.kernels import Kernel
+from omkl.persist import Json
 from omkl.stream.columns import Encoder
-from omkl.stream.learner import Learner, new_learner
+from omkl.stream.learner import Learner, check_parameters, new_learner
 from omkl.stream.notices import Notices
 from omkl.stream.parsers import Batch
 from omkl.stream.predictions import LateTargets, Predictions, concatenated, with_targets
@@ -38,10 +39,16 @@ class StreamModel:
         The name of the learner's algorithm.
     seed
         Decides random features and draws.
+    parameters
+        Of the learner, other than its defaults.
     """
 
-    def __init__(self, preparer: Preparer, algorithm: str, seed: int) -> None:
+    def __init__(
+        self, preparer: Preparer, algorithm: str, seed: int, parameters: dict[str, Json] | None = None
+    ) -> None:
         self.preparer, self.algorithm, self.seed = preparer, algorithm, seed
+        self.parameters = parameters or {}
+        check_parameters(algorithm, preparer.target.task, self.parameters)
         self.learner: Learner | None = None  # until the task is known
         self.learned = 0
 
@@ -99,7 +106,9 @@ class StreamModel:
     def _started(self) -> Learner:
         if self.learner is None:
             assert self.task is not None
-            self.learner = new_learner(self.algorithm, self.task, self.seed, self.preparer.by is not None, self.notices)
+            self.learner = new_learner(
+                self.algorithm, self.task, self.seed, self.preparer.by is not None, self.notices, self.parameters
+            )
         return self.learner
 
     def _segments(self, rows: Index, start: int, stop: int, observer: Observer | None) -> Iterator[tuple[int, int]]:

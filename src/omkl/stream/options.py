@@ -21,6 +21,7 @@ class Options:
     drop: tuple[str, ...] = ()
     categorical: tuple[str, ...] = ()
     date_format: str | None = None
+    parameters: dict[str, Json] = field(default_factory=dict)  # of the learner, other than its defaults
     seed: int = 0
     key: str | None = None
     pending: int = 10_000

@@ -83,7 +83,7 @@ def new_model(options: Options, notices: Notices) -> StreamModel:
         by=options.by, date_format=options.date_format, categorical=options.categorical, features=options.features,
         drop=options.drop,
     )  # fmt: skip
-    return StreamModel(preparer, options.learner, options.seed)
+    return StreamModel(preparer, options.learner, options.seed, options.parameters)
 
 
 class Run:
