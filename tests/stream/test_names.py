@@ -1,5 +1,6 @@
 """A column that an option names and the data lacks is refused before anything is learned, with the nearest name."""
 
+import csv
 import json
 from pathlib import Path
 
@@ -123,3 +124,37 @@ def test_a_checkpoint_is_one_of_its_parameters(tmp_path: Path):
     result = invoke(*command)
     assert result.exit_code == 2
     assert "the checkpoint of another run, with parameters={'n_features': 7} instead of {}" in result.stderr
+
+
+def test_predictions_carry_columns_along_as_they_are_written(tmp_path: Path):
+    data, model, out = tmp_path / "d.csv", tmp_path / "m.omkl", tmp_path / "p.csv"
+    rows = [(f"00{k}", f'"a, {k}"', k, 2 * k) for k in range(40)]
+    data.write_text("id,note,a,y\n" + "".join(f"{i},{note},{a},{y}\n" for i, note, a, y in rows))
+    command = ["run", data, "-t", "y", "--drop", "note", "--every", 10, "--model", model, "--predictions", out]
+    assert invoke(*command, "--keep", "note,id").exit_code == 0
+    written = list(csv.DictReader(out.read_text().splitlines()))
+    assert [row["id"] for row in written] == [row[0] for row in rows]
+    assert [row["note"] for row in written] == [row[1].strip('"') for row in rows]
+    assert list(written[0]) == ["row", "prediction", "lower", "upper", "target", "note", "id"]
+    assert "note" not in omkl.load(model).encoder.columns
+    plain = invoke("predict", model, data).stdout
+    with_id = invoke("predict", model, data, "--keep", "id").stdout
+    assert [line.rpartition(",")[0] for line in with_id.splitlines()] == plain.splitlines()
+    assert [row["id"] for row in csv.DictReader(with_id.splitlines())] == [row[0] for row in rows]
+    lines = tmp_path / "p.jsonl"
+    assert invoke("predict", model, data, "--keep", "note", "--predictions", lines).exit_code == 0
+    assert json.loads(lines.read_text().splitlines()[3])["note"] == "a, 3"
+
+
+def test_columns_to_carry_along_must_be_there_and_have_a_name_of_their_own(data: Path, tmp_path: Path):
+    model = tmp_path / "m.omkl"
+    assert invoke("run", data, "-t", "y", "--model", model).exit_code == 0
+    for command in (["run", data, "-t", "y"], ["predict", model, data], ["learn", model, data]):
+        result = invoke(*command, "--predictions", "-", "--keep", "windy")
+        assert result.exit_code == 2
+        assert "'windy' (--keep), did you mean 'wind'?" in result.stderr
+    other = tmp_path / "other.csv"
+    other.write_text("wind,row\n1,2\n")
+    result = invoke("predict", model, other, "--keep", "row")
+    assert result.exit_code == 2
+    assert "predictions have a column 'row' of their own" in result.stderr

@@ -26,6 +26,9 @@ Predictions = Annotated[
     str | None,
     typer.Option(metavar="OUT", help="Write predictions here: .csv, .tsv, .jsonl, or - for standard output."),
 ]
+Keep = Annotated[
+    list[str] | None, typer.Option(metavar="A,B,...", help="Columns of the data to write beside the predictions.")
+]
 Names = Annotated[list[str] | None, typer.Option(metavar="A,B,...", help="Columns to learn from; default: all.")]
 Drop = Annotated[list[str] | None, typer.Option(metavar="A,B,...", help="Columns to leave out.")]
 Categorical = Annotated[
@@ -110,6 +113,6 @@ def checked_options(data: list[str], **given: Any) -> "Options":
         one_of("--learner", given["learner"], LEARNERS)
     if "parameters" in given:
         given["parameters"] = dict(parameter(text) for text in given["parameters"] or ())
-    for name in ("features", "drop", "categorical"):
+    for name in ("features", "drop", "categorical", "keep"):
         given[name] = tuple(split_names(given.get(name)))
     return Options(data=tuple(data), **given)

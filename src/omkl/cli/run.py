@@ -17,6 +17,7 @@ from omkl.cli.options import (
     Encoding,
     Every,
     Format,
+    Keep,
     Key,
     Learner,
     Model,
@@ -52,6 +53,7 @@ def run(
     categorical: Categorical = None,
     date_format: DateFormat = None,
     predictions: Predictions = None,
+    keep: Keep = None,
     model: Model = None,
     checkpoint: Checkpoint = None,
     every: Every = 10_000,
@@ -85,7 +87,7 @@ def run(
 
         options = checked_options(
             data, target=target, task=task, learner=learner, parameters=parameters, features=features, drop=drop,
-            categorical=categorical, date_format=date_format, predictions=predictions, model=model,
+            categorical=categorical, date_format=date_format, predictions=predictions, keep=keep, model=model,
             checkpoint=checkpoint, every=every, report=report, key=key, pending=pending, by=by, seed=seed,
             format=format, delimiter=delimiter, encoding=encoding, header=not no_header,
         )  # fmt: skip
@@ -98,6 +100,7 @@ def learn(
     data: Data,
     out: Annotated[str | None, typer.Option(metavar="FILE", help="Write the model here, not over MODEL.")] = None,
     predictions: Predictions = None,
+    keep: Keep = None,
     checkpoint: Checkpoint = None,
     every: Every = 10_000,
     report: Report = None,
@@ -128,7 +131,7 @@ def learn(
         options = checked_options(
             data, target=start.target, learner=start.algorithm, key=columns.key, pending=columns.waiting.capacity,
             by=columns.by, features=list(columns.features), drop=list(columns.drop), seed=start.seed,
-            predictions=predictions, start=model, model=out or model, checkpoint=checkpoint, every=every,
+            predictions=predictions, keep=keep, start=model, model=out or model, checkpoint=checkpoint, every=every,
             report=report, format=format, delimiter=delimiter, encoding=encoding, header=not no_header,
         )  # fmt: skip
         run_and_show(Run(options, lambda text: None, start), quiet, json)
@@ -141,6 +144,7 @@ def predict(
     predictions: Annotated[
         str, typer.Option(metavar="OUT", help="Write predictions here: .csv, .tsv, .jsonl, or - for standard output.")
     ] = "-",
+    keep: Keep = None,
     every: Annotated[int, typer.Option(min=1, metavar="N", help="Rows processed at a time.")] = 10_000,
     format: Format = None,
     delimiter: Delimiter = None,
@@ -161,7 +165,7 @@ def predict(
         from omkl.stream.predict import predict as predict_rows
         from omkl.stream.terminal import standard_error
 
-        options = checked_options(data, start=model, predictions=predictions, every=every, format=format,
+        options = checked_options(data, start=model, predictions=predictions, keep=keep, every=every, format=format,
                                   delimiter=delimiter, encoding=encoding, header=not no_header)  # fmt: skip
         check_files(options)  # before the model is opened
         with Display(standard_error(), quiet) as display:

@@ -23,6 +23,7 @@ class Options:
     date_format: str | None = None
     parameters: dict[str, Json] = field(default_factory=dict)  # of the learner, other than its defaults
     seed: int = 0
+    keep: tuple[str, ...] = ()  # columns that predictions carry along
     key: str | None = None
     pending: int = 10_000
     by: str | None = None
@@ -51,11 +52,18 @@ class Options:
         """
         given = {"--target": self.target, "--key": self.key, "--by": self.by}
         named = {"--features": self.features, "--drop": self.drop, "--categorical": self.categorical}
+        kept = {"--keep": self.keep}
         needed = {option: name for option, name in given.items() if name}
-        return NamedColumns(needed, {}, () if self.key else learned) if learned else NamedColumns(needed, named)
+        if learned:
+            return NamedColumns(needed, kept, () if self.key else learned)
+        return NamedColumns(needed, named | kept)
+
+    def reads(self, name: str) -> bool:
+        """Whether a column is to be read."""
+        return self.wants(name) or name in self.keep
 
     def wants(self, name: str) -> bool:
-        """Whether a column is to be read."""
+        """Whether a column is to be learned from, or needed for that."""
         if name in (self.target, self.key, self.by):
             return True
         return (not self.features or name in self.features) and name not in self.drop

@@ -4,7 +4,7 @@ import csv
 import io
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
@@ -30,6 +30,15 @@ class Batch(NamedTuple):
 
     rows: Index  # (n,) their numbers, from 1
     columns: dict[str, pa.Array]
+
+    def only(self, wanted: Callable[[str], bool]) -> "Batch":
+        """The same rows with fewer columns."""
+        return Batch(self.rows, {name: array for name, array in self.columns.items() if wanted(name)})
+
+    def at(self, rows: Index, names: Iterable[str]) -> dict[str, pa.Array]:
+        """The cells of some of these rows, by their numbers, in these columns; empty where a column is absent."""
+        place = pa.array(np.searchsorted(self.rows, rows))
+        return {name: self.columns.get(name, pa.nulls(len(self.rows), pa.string())).take(place) for name in names}
 
 
 class Piece(NamedTuple):

@@ -23,17 +23,17 @@ def predict(model: StreamModel, options: Options, show: Callable[[str], None]) -
     given = {"--key of the model": preparer.key, "--by of the model": preparer.by}
     needed = {option: name for option, name in given.items() if name}
     reading = Reading(options.format, options.delimiter, options.encoding, options.header,
-                      lambda name: name in wanted, notices, stop=stop,
-                      columns=NamedColumns(needed, learned=tuple(model.encoder.columns)))  # fmt: skip
-    reading.numbers = model.encoder.plain_numbers()
+                      lambda name: name in wanted or name in options.keep, notices, stop=stop,
+                      columns=NamedColumns(needed, {"--keep": options.keep}, tuple(model.encoder.columns)))  # fmt: skip
+    reading.numbers = model.encoder.plain_numbers() - set(options.keep)
     source = Source(options.data, reading, min(options.every, PIECE_ROWS))
     writer: Writer | None = None
     try:
         with stop:
             for batch in source:
-                predictions = model.predict(batch)
+                predictions = model.predict(batch.only(lambda name: name in wanted))
                 writer = writer or Writer(options.predictions, None, None)
-                writer.write(predictions)
+                writer.write(predictions, batch.at(predictions.rows, options.keep))
                 if stop.requested:
                     break
             if writer is None and not stop.requested:

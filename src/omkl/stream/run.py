@@ -110,7 +110,7 @@ class Run:
         self.notices = self.model.notices
         self.notices.show, self.notices.shown = show, dict(self.progress.notices)
         self.reading = Reading(
-            options.format, options.delimiter, options.encoding, options.header, options.wants, self.notices,
+            options.format, options.delimiter, options.encoding, options.header, options.reads, self.notices,
             stop=self.stop, skipped=self.progress.skipped, columns=options.columns(tuple(self.model.encoder.columns)),
         )  # fmt: skip
         self.writer: Writer | None = None
@@ -162,16 +162,17 @@ class Run:
         new = False
         for batch in self.source:
             if len(batch.rows):
-                prepared = self.model.prepare(batch)
+                prepared = self.model.prepare(batch.only(self.options.wants))
                 if self.history is None:
                     self.history = History(self.model.task or "regression")
                 predictions, late = self.model.learn(prepared, self.history)
-                self.reading.numbers = self.model.preparer.plain_numbers()
+                # what is carried along stays as it is written: 007 is not 7
+                self.reading.numbers = self.model.preparer.plain_numbers() - set(self.options.keep)
                 self.history.update(predictions, late)
                 if self.writer is None:  # not before there is something to write, so that an error leaves no empty file
                     self._open()
                 if self.writer is not None:
-                    self.writer.write(predictions)
+                    self.writer.write(predictions, batch.at(predictions.rows, self.options.keep))
                 new = True
             if self.source.records - self.progress.records >= self.options.every:
                 self._checkpoint()

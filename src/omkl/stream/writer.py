@@ -4,8 +4,9 @@ import json
 import os
 import stat
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import BinaryIO, TypeAlias
 
 import numpy as np
@@ -14,6 +15,7 @@ import pyarrow.csv
 
 from omkl.arrays import Array
 from omkl.errors import naming
+from omkl.stream.cells import as_strings
 from omkl.stream.predictions import Predictions
 from omkl.stream.raw import DataError
 
@@ -62,9 +64,15 @@ class Writer:
         """The file that is being written."""
         return partial_path(self.path) if self.partial else self.path
 
-    def write(self, predictions: Predictions) -> None:
-        """Append rows."""
+    def write(self, predictions: Predictions, kept: Mapping[str, pa.Array] = MappingProxyType({})) -> None:
+        """Append rows, with these columns of the data."""
         columns = table(predictions)
+        for name, array in kept.items():
+            if name in columns:
+                raise DataError(f"--keep: predictions have a column {name!r} of their own; rename that of the data")
+            if pa.types.is_nested(array.type):
+                raise DataError(f"--keep: column {name!r} holds {array.type}, which has no place in a line")
+        columns |= {name: as_written(array) for name, array in kept.items()}
         if self.json:
             names, rows = list(columns), zip(*(_as_list(values) for values in columns.values()), strict=True)
             text = "".join(json.dumps(dict(zip(names, row, strict=True))) + "\n" for row in rows)
@@ -130,6 +138,12 @@ def table(p: Predictions) -> dict[str, Column]:
         columns["probability"] = p.probability
     columns["target"] = pa.array(p.y_true.tolist(), pa.string()) if labels else pa.array(p.y_true, from_pandas=True)
     return columns
+
+
+def as_written(array: pa.Array) -> pa.Array:
+    """Numbers, booleans and text as they are, all else as text."""
+    simple = (pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean, pa.types.is_string)
+    return array if any(holds(array.type) for holds in simple) else as_strings(array)
 
 
 def _as_list(values: Column) -> list[int | float | str | None]:
