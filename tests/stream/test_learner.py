@@ -51,12 +51,12 @@ def test_a_declaration_is_refused_where_there_is_no_such_estimator(algorithm: st
     else:
         for by_key in (False, True):
             with pytest.raises(ValueError, match="predicts numbers only, not labels; choose another learner"):
-                new_learner(algorithm, task, 0, by_key, quiet)
+                new_learner(algorithm, task, 0, by_key, quiet, {})
 
 
 @pytest.mark.parametrize("algorithm", algorithms.names())
 def test_a_single_model_stores_a_bounded_number_of_rows_if_it_stores_rows(algorithm: str):
-    learner = new_learner(algorithm, "regression", 0, False, quiet)
+    learner = new_learner(algorithm, "regression", 0, False, quiet, {})
     assert learner.budget is None
     learner.add_features(["a"])
     assert learner.budget == (BUDGET if algorithm == "omkr" else None)
@@ -94,7 +94,7 @@ def test_a_late_target_is_compared_with_what_was_predicted():
     waiting.add(np.array([[7.0], [8.0]]), out)
     assert waiting.resolve("b", 3.0, late).tolist() == [8.0]
     assert waiting.resolve("a", 1.5, late).tolist() == [7.0]
-    assert late == LateTargets([2.0, 1.0], [3.0, 1.5], [0.0, 0.0], [False, True])
+    assert late == LateTargets([2.0, 1.0], [3.0, 1.5], [0.0, 0.0], [False, True], [{}, {}])
 
 
 def test_a_late_target_of_a_row_without_any_feature_is_scored_and_not_learned(tmp_path: Path):
@@ -118,8 +118,7 @@ def test_the_most_probable_label_is_predicted_and_the_true_one_has_its_probabili
     assert p.true_probability is not None
     assert p.probability.tolist() == [0.8, 0.6, 0.0]
     assert p.true_probability[[0, 2]].tolist() == [0.2, 0.0]
-    assert p.probabilities is not None
-    assert p.probabilities[0] == {"no": 0.2, "yes": 0.8}
+    assert p.probabilities_of(0) == {"no": 0.2, "yes": 0.8}
 
 
 def test_parts_without_intervals_have_nan_where_others_have_them():

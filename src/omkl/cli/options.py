@@ -29,6 +29,11 @@ Predictions = Annotated[
 Keep = Annotated[
     list[str] | None, typer.Option(metavar="A,B,...", help="Columns of the data to write beside the predictions.")
 ]
+Threshold = Annotated[
+    str | None,
+    typer.Option(metavar="[LABEL=]P", help="Predict LABEL, or the second of two, where its probability is at least P."),
+]
+Probabilities = Annotated[bool, typer.Option("--probabilities", help="Write the probabilities of all labels.")]
 Names = Annotated[list[str] | None, typer.Option(metavar="A,B,...", help="Columns to learn from; default: all.")]
 Drop = Annotated[list[str] | None, typer.Option(metavar="A,B,...", help="Columns to leave out.")]
 Categorical = Annotated[

@@ -26,11 +26,13 @@ from omkl.cli.options import (
     Parameters,
     Pending,
     Predictions,
+    Probabilities,
     Quiet,
     Report,
     Seed,
     Target,
     Task,
+    Threshold,
     checked_options,
 )
 
@@ -54,6 +56,8 @@ def run(
     date_format: DateFormat = None,
     predictions: Predictions = None,
     keep: Keep = None,
+    probabilities: Probabilities = False,
+    threshold: Threshold = None,
     model: Model = None,
     checkpoint: Checkpoint = None,
     every: Every = 10_000,
@@ -87,7 +91,8 @@ def run(
 
         options = checked_options(
             data, target=target, task=task, learner=learner, parameters=parameters, features=features, drop=drop,
-            categorical=categorical, date_format=date_format, predictions=predictions, keep=keep, model=model,
+            categorical=categorical, date_format=date_format, predictions=predictions, keep=keep,
+            probabilities=probabilities, threshold=threshold, model=model,
             checkpoint=checkpoint, every=every, report=report, key=key, pending=pending, by=by, seed=seed,
             format=format, delimiter=delimiter, encoding=encoding, header=not no_header,
         )  # fmt: skip
@@ -101,6 +106,8 @@ def learn(
     out: Annotated[str | None, typer.Option(metavar="FILE", help="Write the model here, not over MODEL.")] = None,
     predictions: Predictions = None,
     keep: Keep = None,
+    probabilities: Probabilities = False,
+    threshold: Threshold = None,
     checkpoint: Checkpoint = None,
     every: Every = 10_000,
     report: Report = None,
@@ -131,7 +138,8 @@ def learn(
         options = checked_options(
             data, target=start.target, learner=start.algorithm, key=columns.key, pending=columns.waiting.capacity,
             by=columns.by, features=list(columns.features), drop=list(columns.drop), seed=start.seed,
-            predictions=predictions, keep=keep, start=model, model=out or model, checkpoint=checkpoint, every=every,
+            predictions=predictions, keep=keep, probabilities=probabilities, threshold=threshold, start=model,
+            model=out or model, checkpoint=checkpoint, every=every,
             report=report, format=format, delimiter=delimiter, encoding=encoding, header=not no_header,
         )  # fmt: skip
         run_and_show(Run(options, lambda text: None, start), quiet, json)
@@ -145,6 +153,8 @@ def predict(
         str, typer.Option(metavar="OUT", help="Write predictions here: .csv, .tsv, .jsonl, or - for standard output.")
     ] = "-",
     keep: Keep = None,
+    probabilities: Probabilities = False,
+    threshold: Threshold = None,
     every: Annotated[int, typer.Option(min=1, metavar="N", help="Rows processed at a time.")] = 10_000,
     format: Format = None,
     delimiter: Delimiter = None,
@@ -165,8 +175,10 @@ def predict(
         from omkl.stream.predict import predict as predict_rows
         from omkl.stream.terminal import standard_error
 
-        options = checked_options(data, start=model, predictions=predictions, keep=keep, every=every, format=format,
-                                  delimiter=delimiter, encoding=encoding, header=not no_header)  # fmt: skip
+        options = checked_options(
+            data, start=model, predictions=predictions, keep=keep, probabilities=probabilities, threshold=threshold,
+            every=every, format=format, delimiter=delimiter, encoding=encoding, header=not no_header,
+        )  # fmt: skip
         check_files(options)  # before the model is opened
         with Display(standard_error(), quiet) as display:
             stopped = predict_rows(load_stream_model(model), options, display.notice)

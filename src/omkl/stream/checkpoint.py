@@ -44,7 +44,7 @@ def load_checkpoint(options: Options) -> Checkpoint | None:
     found = persist.load(path)
     if not isinstance(found, Checkpoint):
         raise ModelFileError(f"{path}: not a checkpoint but a model; choose another name for the checkpoint")
-    before: dict[str, Json] = {"parameters": {}, "keep": []} | found.progress.options  # older checkpoints have none
+    before = Options().decisive() | found.progress.options  # older checkpoints lack the newer options
     for name, value in options.decisive().items():
         if before.get(name) != value:
             raise DataError(

@@ -10,12 +10,14 @@ from rich.table import Table
 from rich.text import Text
 
 from omkl.stream.history import Errors
+from omkl.stream.ranking import LabelErrors
 from omkl.stream.run import Outcome, Run, RunSummary
 from omkl.stream.terminal import visible
 
 LIVE_EVERY = 0.1  # seconds between updates of the live panel
 PLAIN_EVERY = 10.0  # seconds between lines where there is no terminal
 BAR = 28
+SHOWN_LABELS = 12  # whose errors a summary lists
 
 
 def kernel_name(text: str) -> str:
@@ -72,6 +74,18 @@ class Display:
             return False
         self.last = now
         return True
+
+
+def label_line(label: str, errors: LabelErrors) -> str:
+    """How well a label is recognised.
+
+    >>> label_line("yes", {"rows": 1200, "precision": 0.5, "recall": None, "auc": 0.75})
+    'yes: 1,200 rows, precision 50.0%, AUC 0.7500'
+    """
+    parts = [f"{label}: {errors['rows']:,} rows"]
+    parts += [f"{name} {value:.1%}" for name in ("precision", "recall") if (value := errors[name]) is not None]
+    parts += [f"AUC {errors['auc']:.4f}"] if errors["auc"] is not None else []
+    return ", ".join(parts)
 
 
 class RunDisplay(Display):
@@ -134,7 +148,10 @@ def show(outcome: Outcome, files: dict[str, str | None], console: Console) -> No
             "", f"MAE {s['mae']:.4g}" + (f", {s['coverage']:.1%} inside the 90 % interval" if "coverage" in s else "")
         )
     if "log_loss" in s:
-        table.add_row("", f"log-loss {s['log_loss']:.4g}")
+        area = f", AUC {s['auc']:.4f}" if "auc" in s else ""
+        table.add_row("", f"log-loss {s['log_loss']:.4g}{area}")
+    for k, (label, errors) in enumerate(list(s.get("per_label", {}).items())[:SHOWN_LABELS]):
+        table.add_row("labels" if k == 0 else "", escape(label_line(label, errors)))
     for k, kernel in enumerate(s["kernels"]):
         table.add_row(
             "kernels" if k == 0 else "",

@@ -7,10 +7,11 @@ import numpy as np
 from omkl.algorithms.base import Task
 from omkl.arrays import Index, Mask, Matrix, Vector
 from omkl.persist import Arrays, Json, demand, float_array
-from omkl.stream import claims
+from omkl.stream import claims, ranking
 from omkl.stream.baselines import most_frequent, running_means
 from omkl.stream.model import StreamModel
-from omkl.stream.predictions import LateTargets, Predictions, Targets, as_labels, as_numbers
+from omkl.stream.predictions import Labels, LateTargets, Predictions, Targets, as_labels, as_numbers
+from omkl.stream.ranking import LabelErrors
 from omkl.stream.sample import RowSample
 from omkl.stream.targets import known
 
@@ -24,7 +25,7 @@ CALIBRATION_BINS = 10  # of [0, 1], in which predicted probabilities are compare
 # AFTER bins, each with more than JUMP times the mean error of the BEFORE bins before them, are a change point
 JUMP, BEFORE, AFTER = 2.0, 16, 4
 ARRAYS = {"bins": "bins", "ends": "ends", "snapshots": "snapshots", "targets": "targets", "confusion": "confusion",
-          "calibration": "confidence"}  # of a history, and their names in files  # fmt: skip
+          "calibration": "confidence", "ranks": "ranks"}  # of a history, and their names in files  # fmt: skip
 
 
 class Errors(TypedDict, total=False):
@@ -39,7 +40,9 @@ class Errors(TypedDict, total=False):
     coverage: float
     accuracy: float  # of labels
     log_loss: float
+    auc: float  # mean over the labels, each against the others
     baseline_accuracy: float
+    per_label: dict[str, LabelErrors]
 
 
 class History:
@@ -69,12 +72,13 @@ class History:
         self.places: dict[str, int] = {}
         self.confusion: Index = np.zeros((MAX_LABELS + 1, MAX_LABELS + 1), dtype=np.int64)  # true, predicted
         self.calibration: Matrix = np.zeros((CALIBRATION_BINS, 3))  # rows, sum of probabilities, correct rows
+        self.ranks: Index = np.zeros((MAX_LABELS, 2, ranking.BINS), dtype=np.int64)  # rows by predicted probability
 
     def update(self, predictions: Predictions, late: LateTargets) -> None:
         """Add what a piece has brought."""
         mask = known(predictions.y_true)
         if mask.any():
-            self._score(scored_rows(predictions, mask))
+            self._score(predictions.where(mask))
         if late.y_true:
             n, number = len(late.y_true), self.task == "regression"
             y_true, y_pred = (np.array([*part, None], dtype=object)[:-1] for part in (late.y_true, late.y_pred))
@@ -83,7 +87,12 @@ class History:
             rows = predictions.rows
             row = int(rows[-1]) if len(rows) else int(self.ends[-1]) if len(self.ends) else 0
             covered = np.array(late.covered) if number else None
+            before = set(self.places)
             self._add_losses(np.full(n, row), y_pred, y_true, covered, np.array(late.true_probability))
+            if not number:
+                labels = tuple(dict.fromkeys(label for row in late.probabilities for label in row))
+                table = np.array([[row.get(label, 0.0) for label in labels] for row in late.probabilities])
+                self._rank(labels, table, as_labels(y_true), before)
             self.scored += n
 
     def _score(self, p: Predictions) -> None:
@@ -100,8 +109,18 @@ class History:
             place = np.minimum((probability * CALIBRATION_BINS).astype(int), CALIBRATION_BINS - 1)
             # row after row, as addition depends on the order
             np.add.at(self.calibration, place, np.column_stack((np.ones(len(correct)), probability, correct)))
+        before = set(self.places)
         self._add_losses(p.rows, p.y_pred, p.y_true, covered, p.true_probability)
+        if p.probabilities is not None:
+            self._rank(p.labels, p.probabilities, as_labels(p.y_true), before)
         self.scored += len(p.rows)
+
+    def _rank(self, labels: tuple[str, ...], probabilities: Matrix, y_true: Labels, before: set[str]) -> None:
+        """Count rows by the probability of each label; `before` these rows some labels were known."""
+        for label, k in self.places.items():
+            predicted = probabilities[:, labels.index(label)] if label in labels else np.zeros(len(y_true))
+            start = 0 if label in before else int(np.argmax(y_true == label))  # with the row that brings the label
+            ranking.count(self.ranks[k], predicted[start:], (y_true == label)[start:])
 
     def _add_losses(
         self, rows: Index, y_pred: Targets, y_true: Targets, covered: Mask | None, true_probability: Vector | None
@@ -117,8 +136,9 @@ class History:
             loss = absolute = (y_pred != y_true).astype(float)
             baseline = (most_frequent(self.counts, as_labels(y_true)) != y_true).astype(float)
             for label, truth in zip(y_pred, y_true, strict=True):
+                place = self._place(truth)
                 if label is not None:
-                    self.confusion[self._place(truth), self._place(label)] += 1
+                    self.confusion[place, self._place(label)] += 1
             if true_probability is not None:
                 log_loss = -np.log(np.clip(true_probability, 1e-15, 1.0))
         with_interval = np.full(n, 0.0 if covered is None else 1.0)
@@ -186,7 +206,15 @@ class History:
             if log_loss:  # models by key predict no probabilities
                 out["log_loss"] = log_loss / rows
             out["baseline_accuracy"] = 1 - baseline / rows
+            out["per_label"] = per_label = {label: self._label_errors(k) for label, k in self.places.items()}
+            if areas := [errors["auc"] for errors in per_label.values() if errors["auc"] is not None]:
+                out["auc"] = float(np.mean(areas))
         return out
+
+    def _label_errors(self, k: int) -> LabelErrors:
+        precision, recall = ranking.precision_recall(self.confusion, k)
+        return {"rows": int(self.confusion[k].sum()), "precision": precision, "recall": recall,
+                "auc": ranking.auc(self.ranks[k])}  # fmt: skip
 
     def change_points(self) -> list[int]:
         """Rows near which the stream seems to have changed."""
@@ -216,7 +244,8 @@ class History:
         claims.one_of(body["task"], ("regression", "classification"), "the task of the history")
         self = cls(body["task"])
         for name, in_file in ARRAYS.items():
-            fresh, stored = getattr(self, name), arrays[f"history.{in_file}"]
+            fresh = getattr(self, name)
+            stored = arrays.get("history.ranks", fresh) if name == "ranks" else arrays[f"history.{in_file}"]
             fixed = name not in ("bins", "ends", "snapshots")
             fits = stored.shape == fresh.shape if fixed else stored.shape[1:] == fresh.shape[1:] or name == "snapshots"
             demand(stored.ndim == fresh.ndim and stored.dtype == fresh.dtype and fits, "the history does not fit")
@@ -236,13 +265,3 @@ class History:
         self.places = {label: k for k, label in enumerate(claims.strings(body["places"], "the labels"))}
         demand(len(body["places"]) == len(self.places) <= MAX_LABELS, "the labels of the history do not fit")
         return self
-
-
-def scored_rows(p: Predictions, mask: Mask) -> Predictions:
-    """The rows that have a target; their keys are not needed."""
-
-    def some(values: Vector | None) -> Vector | None:
-        return None if values is None else values[mask]
-
-    return Predictions(p.rows[mask], None, p.y_pred[mask], some(p.lower), some(p.upper), some(p.probability),
-                       p.y_true[mask], some(p.true_probability))  # fmt: skip

@@ -13,7 +13,7 @@ from omkl.stream.columns import Encoder
 from omkl.stream.learner import Learner, check_parameters, new_learner
 from omkl.stream.notices import Notices
 from omkl.stream.parsers import Batch
-from omkl.stream.predictions import LateTargets, Predictions, concatenated, with_targets
+from omkl.stream.predictions import LateTargets, Outputs, Predictions, Threshold, concatenated, with_targets
 from omkl.stream.prepare import Prepared, Preparer
 from omkl.stream.raw import DataError
 from omkl.stream.waiting import LATE, LEARN, PREDICT, WaitingRows
@@ -51,6 +51,7 @@ class StreamModel:
         check_parameters(algorithm, preparer.target.task, self.parameters)
         self.learner: Learner | None = None  # until the task is known
         self.learned = 0
+        self.threshold: Threshold | None = None  # not part of the file: whoever predicts may choose it
 
     # Learning
 
@@ -93,9 +94,10 @@ class StreamModel:
                 if roles[start] == LEARN and learner.can_learn:
                     out = learner.learn(X, y[here], keys_here)
                     self.learned += int(stop - start)
-                    parts.append(with_targets(out, rows[here], y[here], keys_here))
+                    parts.append(with_targets(self._decided(out), rows[here], y[here], keys_here))
                 else:
-                    parts.append(with_targets(learner.predict(X, keys_here), rows[here], y[here], keys_here))
+                    out = self._decided(learner.predict(X, keys_here))
+                    parts.append(with_targets(out, rows[here], y[here], keys_here))
                     if self.preparer.key is not None:
                         self.waiting.add(X, parts[-1])
         if learner.budget is not None and self.learned > learner.budget:
@@ -145,7 +147,20 @@ class StreamModel:
             raise DataError("the model has learned no row yet; there is nothing to predict from")
         batch, y, keys = self.preparer.split(batch, learn=False)
         X = self._matrix(self.encoder.encode(batch, learn=False).features, 0, len(batch.rows))
-        return with_targets(self.learner.predict(X, keys), batch.rows, y, keys)
+        return with_targets(self._decided(self.learner.predict(X, keys)), batch.rows, y, keys)
+
+    def check_threshold(self) -> None:
+        """Refuse a threshold where there is no probability to compare it with."""
+        if self.threshold is None:
+            return
+        if self.preparer.by is not None:
+            raise DataError("--threshold needs probabilities, which models by key do not predict")
+        if self.task == "regression":
+            raise DataError(f"--threshold is for labels, and {self.target!r} holds numbers (--task classification if "
+                            "they are labels)")  # fmt: skip
+
+    def _decided(self, out: Outputs) -> Outputs:
+        return out if self.threshold is None else self.threshold.applied(out)
 
     # What there is to look at
 

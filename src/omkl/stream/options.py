@@ -6,6 +6,8 @@ from omkl.algorithms.base import Task
 from omkl.persist import Json
 from omkl.stream.names import NamedColumns
 from omkl.stream.parsers import Format
+from omkl.stream.predictions import Threshold
+from omkl.validation import require
 
 PIECE_ROWS = 10_000
 
@@ -24,6 +26,8 @@ class Options:
     parameters: dict[str, Json] = field(default_factory=dict)  # of the learner, other than its defaults
     seed: int = 0
     keep: tuple[str, ...] = ()  # columns that predictions carry along
+    threshold: str | None = None  # a number, or LABEL=number
+    probabilities: bool = False  # of all labels, in the predictions
     key: str | None = None
     pending: int = 10_000
     by: str | None = None
@@ -57,6 +61,18 @@ class Options:
         if learned:
             return NamedColumns(needed, kept, () if self.key else learned)
         return NamedColumns(needed, named | kept)
+
+    def label_threshold(self) -> Threshold | None:
+        """The threshold of a label, checked."""
+        if self.threshold is None:
+            return None
+        label, sign, text = self.threshold.rpartition("=")
+        try:
+            least = float(text)
+        except ValueError:
+            least = -1.0
+        require(0 <= least <= 1, "--threshold", "a number from 0 to 1, or LABEL=NUMBER", self.threshold)
+        return Threshold(label if sign else None, least)
 
     def reads(self, name: str) -> bool:
         """Whether a column is to be read."""

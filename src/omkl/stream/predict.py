@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from omkl.stream.model import StreamModel
-from omkl.stream.names import NamedColumns
+from omkl.stream.names import NamedColumns, listed, suggestion
 from omkl.stream.options import PIECE_ROWS, Options
 from omkl.stream.parsers import Reading
 from omkl.stream.paths import check_files
@@ -18,6 +18,12 @@ def predict(model: StreamModel, options: Options, show: Callable[[str], None]) -
     check_files(options)
     notices, preparer = model.notices, model.preparer
     notices.show = show
+    model.threshold = options.label_threshold()
+    model.check_threshold()
+    known = () if model.learner is None else model.learner.labels
+    if model.threshold is not None and model.threshold.label not in (None, *known):
+        name = model.threshold.label or ""
+        raise DataError(f"there is no label {name!r} (--threshold){suggestion(name, known)}; there are {listed(known)}")
     stop = Stop()
     wanted = {*model.encoder.columns, model.target, preparer.key, preparer.by}
     given = {"--key of the model": preparer.key, "--by of the model": preparer.by}
@@ -33,7 +39,7 @@ def predict(model: StreamModel, options: Options, show: Callable[[str], None]) -
             for batch in source:
                 predictions = model.predict(batch.only(lambda name: name in wanted))
                 writer = writer or Writer(options.predictions, None, None)
-                writer.write(predictions, batch.at(predictions.rows, options.keep))
+                writer.write(predictions, batch.at(predictions.rows, options.keep), options.probabilities)
                 if stop.requested:
                     break
             if writer is None and not stop.requested:

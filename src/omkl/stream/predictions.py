@@ -5,7 +5,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from omkl.arrays import Index, Matrix, Vector
+from omkl.arrays import Index, Mask, Matrix, Vector
+from omkl.stream.raw import DataError
 
 Labels = NDArray[np.object_]  # (n,) strings, None where there is no label
 Targets = Vector | Labels  # (n,) numbers with NaN, or labels with None, where nothing is known
@@ -42,7 +43,25 @@ class Predictions(NamedTuple):
     probability: Vector | None  # (n,) of the predicted label
     y_true: Targets
     true_probability: Vector | None  # (n,) predicted for the true label
-    probabilities: list[dict[str, float]] | None = None  # of every label, where rows have keys
+    labels: tuple[str, ...] = ()  # known when the rows were predicted
+    probabilities: Matrix | None = None  # (n, labels)
+
+    def probabilities_of(self, k: int) -> dict[str, float] | None:
+        """The probability of every label in one row."""
+        if self.probabilities is None:
+            return None
+        return dict(zip(self.labels, self.probabilities[k].tolist(), strict=True))
+
+    def where(self, mask: Mask) -> "Predictions":
+        """Some of the rows; their keys are left out."""
+
+        def some(values: NDArray[np.float64] | None) -> NDArray[np.float64] | None:
+            return None if values is None else values[mask]
+
+        return Predictions(
+            self.rows[mask], None, self.y_pred[mask], some(self.lower), some(self.upper), some(self.probability),
+            self.y_true[mask], some(self.true_probability), self.labels, some(self.probabilities),
+        )  # fmt: skip
 
 
 class LateTargets(NamedTuple):
@@ -52,10 +71,39 @@ class LateTargets(NamedTuple):
     y_true: list[float | str | None]
     true_probability: list[float]
     covered: list[bool]  # by the interval
+    probabilities: list[dict[str, float]]  # predicted, of every label
 
     @classmethod
     def none(cls) -> "LateTargets":
-        return cls([], [], [], [])
+        return cls([], [], [], [], [])
+
+
+class Threshold(NamedTuple):
+    """A label is predicted where its probability is at least `least`, however probable the others are."""
+
+    label: str | None  # None for the second of two labels, in alphabetical order
+    least: float
+
+    def applied(self, out: Outputs) -> Outputs:
+        """The same probabilities with other predictions.
+
+        >>> out = label_outputs(np.array([[0.6, 0.4], [0.9, 0.1]]), ("no", "yes"))
+        >>> Threshold(None, 0.3).applied(out).y_pred.tolist(), Threshold("no", 0.95).applied(out).y_pred.tolist()
+        (['yes', 'no'], ['yes', 'yes'])
+        """
+        if out.probabilities is None or len(out.labels) < 2:
+            return out
+        if self.label is None and len(out.labels) > 2:
+            raise DataError(f"--threshold {self.least:g} is for two labels, and there are {len(out.labels)}; write "
+                            f"LABEL={self.least:g}")  # fmt: skip
+        label = max(out.labels) if self.label is None else self.label
+        if label not in out.labels:
+            return out
+        k = out.labels.index(label)
+        others = np.array(out.probabilities)
+        others[:, k] = -1.0
+        chosen = np.where(out.probabilities[:, k] >= self.least, k, others.argmax(axis=1))
+        return out._replace(y_pred=np.array(out.labels, dtype=object)[chosen])
 
 
 def label_outputs(probabilities: Matrix, labels: tuple[str, ...]) -> Outputs:
@@ -84,9 +132,11 @@ def with_targets(out: Outputs, rows: Index, y_true: Targets, keys: list[str] | N
     place = {label: k for k, label in enumerate(out.labels)}
     of_true = np.array([place.get(label, -1) for label in y_true])
     true_probability = np.where(of_true >= 0, out.probabilities[at, of_true], 0.0)
-    probability = out.probabilities.max(axis=1)
-    every = None if keys is None else [dict(zip(out.labels, p, strict=True)) for p in out.probabilities.tolist()]
-    return Predictions(rows, keys, out.y_pred, None, None, probability, y_true, true_probability, every)
+    of_predicted = np.array([place.get(label, -1) for label in out.y_pred])
+    probability = np.where(of_predicted >= 0, out.probabilities[at, of_predicted], 0.0)
+    return Predictions(
+        rows, keys, out.y_pred, None, None, probability, y_true, true_probability, out.labels, out.probabilities
+    )
 
 
 def concatenated(parts: list[Predictions], keyed: bool) -> Predictions:
@@ -103,10 +153,19 @@ def concatenated(parts: list[Predictions], keyed: bool) -> Predictions:
         return np.concatenate([np.full(len(part.rows), np.nan) if value is None else value
                                for value, part in zip(values, parts, strict=True)])  # fmt: skip
 
+    labels = max((part.labels for part in parts), key=len)  # labels that come later are added at the end
+    probabilities = None
+    if labels:
+        probabilities = np.zeros((sum(len(part.rows) for part in parts), len(labels)))
+        start = 0
+        for part in parts:
+            if part.probabilities is not None:
+                probabilities[start : start + len(part.rows), : len(part.labels)] = part.probabilities
+            start += len(part.rows)
     keys = None if parts[0].keys is None else [key for part in parts for key in part.keys or []]
     return Predictions(
         np.concatenate([part.rows for part in parts]), keys, np.concatenate([part.y_pred for part in parts]),
         joined([part.lower for part in parts]), joined([part.upper for part in parts]),
         joined([part.probability for part in parts]), np.concatenate([part.y_true for part in parts]),
-        joined([part.true_probability for part in parts]),
+        joined([part.true_probability for part in parts]), labels, probabilities,
     )  # fmt: skip

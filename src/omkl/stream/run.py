@@ -107,6 +107,10 @@ class Run:
             self.history: History | None = None
         else:
             self.progress, self.model, self.history = checkpoint.progress, checkpoint.model, checkpoint.history
+        self.model.threshold = options.label_threshold()
+        if options.probabilities and not (options.predictions or "").lower().endswith(".jsonl"):
+            raise DataError("--probabilities wants predictions in a .jsonl file here, as labels may still come; "
+                            "omkl predict writes them to .csv too")  # fmt: skip
         self.notices = self.model.notices
         self.notices.show, self.notices.shown = show, dict(self.progress.notices)
         self.reading = Reading(
@@ -163,6 +167,7 @@ class Run:
         for batch in self.source:
             if len(batch.rows):
                 prepared = self.model.prepare(batch.only(self.options.wants))
+                self.model.check_threshold()
                 if self.history is None:
                     self.history = History(self.model.task or "regression")
                 predictions, late = self.model.learn(prepared, self.history)
@@ -172,7 +177,8 @@ class Run:
                 if self.writer is None:  # not before there is something to write, so that an error leaves no empty file
                     self._open()
                 if self.writer is not None:
-                    self.writer.write(predictions, batch.at(predictions.rows, self.options.keep))
+                    kept = batch.at(predictions.rows, self.options.keep)
+                    self.writer.write(predictions, kept, self.options.probabilities)
                 new = True
             if self.source.records - self.progress.records >= self.options.every:
                 self._checkpoint()

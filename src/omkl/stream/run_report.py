@@ -63,4 +63,6 @@ def cards(s: RunSummary) -> list[tuple[str, str]]:
         out.append((f"{s['accuracy']:.1%}", f"accuracy; of the most frequent label {s['baseline_accuracy']:.1%}"))
         if "log_loss" in s:
             out.append((f"{s['log_loss']:.3g}", "log-loss"))
+        if "auc" in s:
+            out.append((f"{s['auc']:.3f}", "area under the ROC curve, mean over the labels"))
     return out

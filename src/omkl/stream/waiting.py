@@ -47,13 +47,11 @@ class WaitingRows:
 
     def add(self, X: Matrix, predictions: Predictions) -> None:
         """Keep rows that were predicted until their targets come."""
-        lower, upper, probabilities = predictions.lower, predictions.upper, predictions.probabilities
+        lower, upper = predictions.lower, predictions.upper
         for k, key in enumerate(predictions.keys or ()):
             self.rows.pop(key, None)
             interval = None if lower is None or upper is None else (float(lower[k]), float(upper[k]))
-            self.rows[key] = WaitingRow(
-                X[k].copy(), predictions.y_pred[k], interval, None if probabilities is None else probabilities[k]
-            )
+            self.rows[key] = WaitingRow(X[k].copy(), predictions.y_pred[k], interval, predictions.probabilities_of(k))
             if len(self.rows) > self.capacity:
                 oldest = next(iter(self.rows))
                 del self.rows[oldest]
@@ -65,6 +63,7 @@ class WaitingRows:
         row = self.rows.pop(key)
         late.y_pred.append(row.y_pred)
         late.y_true.append(y_true)
+        late.probabilities.append(row.probabilities or {})
         if isinstance(y_true, str):
             late.true_probability.append((row.probabilities or {}).get(y_true, 0.0))
             late.covered.append(False)

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.csv
 
-from omkl.arrays import Array
+from omkl.arrays import Array, Matrix
 from omkl.errors import naming
 from omkl.stream.cells import as_strings
 from omkl.stream.predictions import Predictions
@@ -64,9 +64,13 @@ class Writer:
         """The file that is being written."""
         return partial_path(self.path) if self.partial else self.path
 
-    def write(self, predictions: Predictions, kept: Mapping[str, pa.Array] = MappingProxyType({})) -> None:
-        """Append rows, with these columns of the data."""
+    def write(
+        self, predictions: Predictions, kept: Mapping[str, pa.Array] = MappingProxyType({}), probabilities: bool = False
+    ) -> None:
+        """Append rows, with these columns of the data, and with the probabilities of all labels if wanted."""
         columns = table(predictions)
+        if probabilities and predictions.probabilities is not None:
+            columns |= self._probabilities(predictions.labels, predictions.probabilities)
         for name, array in kept.items():
             if name in columns:
                 raise DataError(f"--keep: predictions have a column {name!r} of their own; rename that of the data")
@@ -85,6 +89,14 @@ class Writer:
         options = pa.csv.WriteOptions(include_header=False, delimiter=mark, quoting_style="needed")
         pa.csv.write_csv(pa.table(columns), sink, options)
         self._put(sink.getvalue().to_pybytes())
+
+    def _probabilities(self, labels: tuple[str, ...], probabilities: Matrix) -> dict[str, Column]:
+        """A column for each label; in JSON lines one object."""
+        if not self.json:
+            return {f"probability of {label}": probabilities[:, k] for k, label in enumerate(labels)}
+        # labels of probability 0 are left out: most of them come after the row, and may or may not be known by now
+        rows = [{label: p for label, p in zip(labels, row, strict=True) if p > 0} for row in probabilities.tolist()]
+        return {"probabilities": np.array([*rows, None], dtype=object)[:-1]}
 
     def _put(self, data: bytes) -> None:
         with naming(self.name):
