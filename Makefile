@@ -20,7 +20,7 @@ MODULES := find src/omkl lab/omkl_lab -name '*.py' | sort
 $(shell if [ -f $(VENV)/.modules ] && [ "$$($(MODULES))" != "$$(cat $(VENV)/.modules)" ]; then rm -f $(INSTALLED); fi)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo reproduce compare test lint test-slow smoke warnings self-test self-test-aarch64 \
+.PHONY: help demo reproduce compare test lint test-slow smoke warnings test-clang self-test self-test-aarch64 \
   sanitize sanitize-threads soak bench format equations readme docs lock clean distclean
 
 help: ## show this list
@@ -89,16 +89,21 @@ self-test: build/native/.built build/cases ## the engine's rounds without Python
 self-test-aarch64: build/aarch64/.built build/cases ## the same on ARM (g++-aarch64-linux-gnu, qemu-user)
 	qemu-aarch64 build/aarch64/self_test build/cases
 
-# Tests with the engine of another build. Its sanitizer must be loaded before Python.
-with = OMKL_BUILD=build/$(1) PYTHONPATH=tests/other_build $(2) $(BIN)/pytest -p no:cacheprovider
+# Tests with the engine of another build. Its sanitizer must be loaded before Python, and what it reports not be captured.
+with = OMKL_BUILD=build/$(1) PYTHONPATH=tests/other_build $(2) $(BIN)/pytest -p no:cacheprovider --capture=sys \
+  -m "not slow and not soak"
 preload = LD_PRELOAD="$$($(CXX) -print-file-name=lib$(1).so) $$($(CXX) -print-file-name=libstdc++.so)"
-QUICK := -m "not slow and not soak"
+
+test-clang: build/clang++/.built ## the tests of the engine as clang++ compiles it
+	$(call with,clang++) tests/engine $(ARGS)
 
 sanitize: build/address/.built ## the tests of the engine and of broken files with AddressSanitizer (slow)
-	$(call with,address,$(call preload,asan) ASAN_OPTIONS=detect_leaks=0) $(QUICK) tests/engine tests/persist/test_fuzz.py $(ARGS)
+	$(call with,address,$(call preload,asan) ASAN_OPTIONS=detect_leaks=0) tests/engine tests/persist/test_fuzz.py $(ARGS)
 
+# Python is not instrumented, but its lock is known to the sanitizer; what runs while the lock is released is checked.
+THREADED := tests/test_online.py tests/fleet/test_fleet_threads.py tests/estimators/test_robustness.py
 sanitize-threads: build/thread/.built ## the tests with threads with ThreadSanitizer (slow)
-	$(call with,thread,$(call preload,tsan)) $(QUICK) tests/fleet $(ARGS)
+	$(call with,thread,$(call preload,tsan)) -k thread $(THREADED) $(ARGS)
 
 soak: $(INSTALLED) ## the tests that take very long
 	$(BIN)/pytest -m soak $(SOME)
