@@ -6,7 +6,8 @@ BIN := $(VENV)/bin
 PIP := -m pip --disable-pip-version-check -qq
 INSTALLED := $(VENV)/.installed
 DOCUMENTED := $(VENV)/.documented
-CPP := $(wildcard src/omkl/engine/*.[ch]pp src/omkl/engine/*/*.[ch]pp lab/peaks/*.[ch]pp)
+CPP := $(wildcard src/omkl/engine/*.[ch]pp src/omkl/engine/*/*.[ch]pp lab/peaks/*.[ch]pp \
+  tests/engine/self_test/*.cpp)
 CMAKE := CMakeLists.txt lab/CMakeLists.txt cmake/engine.cmake
 BUILD_TOOLS := scikit-build-core nanobind setuptools-scm cmake ninja
 APT := apt-get install python3-venv python3-dev g++ make
@@ -19,10 +20,11 @@ MODULES := find src/omkl lab/omkl_lab -name '*.py' | sort
 $(shell if [ -f $(VENV)/.modules ] && [ "$$($(MODULES))" != "$$(cat $(VENV)/.modules)" ]; then rm -f $(INSTALLED); fi)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo reproduce compare test lint test-slow smoke sanitize soak bench format equations readme docs lock clean distclean
+.PHONY: help demo reproduce compare test lint test-slow smoke warnings test-clang self-test self-test-aarch64 \
+  sanitize sanitize-threads soak bench format equations readme docs lock clean distclean
 
 help: ## show this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-17s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 demo: $(INSTALLED) ## set up and compare learners on a generated stream (ARGS="--seed 1")
 	@mkdir -p build
@@ -58,19 +60,50 @@ smoke: $(INSTALLED)
 	cd build/smoke && venv/bin/omkl --version && venv/bin/omkl --help >/dev/null && venv/bin/omkl demo --out demo
 	cd build/smoke && for api in scikit_learn river; do venv/bin/python ../../examples/$${api}_api.py || exit 1; done
 
-# The sanitizers of GCC: memory that is not the engine's, and undefined behaviour, end the process.
-SANITIZED := build/sanitize/.built
-$(SANITIZED): $(INSTALLED) $(CPP) $(CMAKE)
-	$(BIN)/cmake -G Ninja -S . -B build/sanitize -DCMAKE_BUILD_TYPE=Debug -DOMKL_SANITIZE=ON \
-	  -DCMAKE_MAKE_PROGRAM=$(CURDIR)/$(BIN)/ninja -DPython_EXECUTABLE=$(CURDIR)/$(BIN)/python \
-	  -Dnanobind_DIR=$$($(BIN)/python -m nanobind --cmake_dir)
-	$(BIN)/cmake --build build/sanitize
+# Other builds of the engine, each in a folder of build/, beside the one that is installed.
+PYTHON_MODULE = -Dnanobind_DIR=$$($(BIN)/python -m nanobind --cmake_dir)
+build/g++/.built: OPTIONS = $(PYTHON_MODULE) -DCMAKE_CXX_COMPILER=g++ -DOMKL_WERROR=ON
+build/clang++/.built: OPTIONS = $(PYTHON_MODULE) -DCMAKE_CXX_COMPILER=clang++ -DOMKL_WERROR=ON
+build/address/.built: OPTIONS = $(PYTHON_MODULE) -DCMAKE_BUILD_TYPE=Debug -DOMKL_SANITIZE=address,undefined
+build/thread/.built: OPTIONS = $(PYTHON_MODULE) -DCMAKE_BUILD_TYPE=Debug -DOMKL_SANITIZE=thread
+build/native/.built: OPTIONS = -DOMKL_SELF_TEST=ON -DCMAKE_BUILD_TYPE=Debug -DOMKL_SANITIZE=address,undefined
+build/aarch64/.built: OPTIONS = -DOMKL_SELF_TEST=ON -DCMAKE_CXX_COMPILER=aarch64-linux-gnu-g++ \
+  -DCMAKE_SYSTEM_NAME=Linux -DCMAKE_SYSTEM_PROCESSOR=aarch64 -DCMAKE_EXE_LINKER_FLAGS=-static
+build/%/.built: $(INSTALLED) $(CPP) $(CMAKE)
+	$(BIN)/cmake -G Ninja -S . -B build/$* -DCMAKE_MAKE_PROGRAM=$(CURDIR)/$(BIN)/ninja \
+	  -DPython_EXECUTABLE=$(CURDIR)/$(BIN)/python $(OPTIONS)
+	$(BIN)/cmake --build build/$*
 	@touch $@
 
-sanitize: $(SANITIZED) ## the tests of the engine and of broken files with AddressSanitizer (slow)
-	LD_PRELOAD="$$($(CXX) -print-file-name=libasan.so) $$($(CXX) -print-file-name=libstdc++.so)" \
-	  ASAN_OPTIONS=detect_leaks=0 PYTHONPATH=tests/sanitize \
-	  $(BIN)/pytest -m "not slow and not soak" tests/engine tests/persist/test_fuzz.py $(ARGS)
+COMPILERS ?= $(foreach compiler,g++ clang++,$(if $(shell command -v $(compiler)),$(compiler)))
+warnings: $(COMPILERS:%=build/%/.built) ## compile the engine by g++ and by clang++; a warning is an error
+
+# NumPy computes, and the engine alone must come to the same: here with sanitizers, and for ARM on an emulator.
+build/cases: tests/engine/self_test/cases.py tests/streams.py $(INSTALLED) $(wildcard src/omkl/algorithms/*.py src/omkl/algorithms/*/*.py)
+	@mkdir -p build
+	PYTHONPATH=tests $(BIN)/python $< $@
+
+self-test: build/native/.built build/cases ## the engine's rounds without Python against NumPy's, with sanitizers
+	build/native/self_test build/cases
+
+self-test-aarch64: build/aarch64/.built build/cases ## the same on ARM (g++-aarch64-linux-gnu, qemu-user)
+	qemu-aarch64 build/aarch64/self_test build/cases
+
+# Tests with the engine of another build. Its sanitizer must be loaded before Python, and what it reports not be captured.
+with = OMKL_BUILD=build/$(1) PYTHONPATH=tests/other_build $(2) $(BIN)/pytest -p no:cacheprovider --capture=sys \
+  -m "not slow and not soak"
+preload = LD_PRELOAD="$$($(CXX) -print-file-name=lib$(1).so) $$($(CXX) -print-file-name=libstdc++.so)"
+
+test-clang: build/clang++/.built ## the tests of the engine as clang++ compiles it
+	$(call with,clang++) tests/engine $(ARGS)
+
+sanitize: build/address/.built ## the tests of the engine and of broken files with AddressSanitizer (slow)
+	$(call with,address,$(call preload,asan) ASAN_OPTIONS=detect_leaks=0) tests/engine tests/persist/test_fuzz.py $(ARGS)
+
+# Python is not instrumented, but its lock is known to the sanitizer; what runs while the lock is released is checked.
+THREADED := tests/test_online.py tests/fleet/test_fleet_threads.py tests/estimators/test_robustness.py
+sanitize-threads: build/thread/.built ## the tests with threads with ThreadSanitizer (slow)
+	$(call with,thread,$(call preload,tsan)) -k thread $(THREADED) $(ARGS)
 
 soak: $(INSTALLED) ## the tests that take very long
 	$(BIN)/pytest -m soak $(SOME)

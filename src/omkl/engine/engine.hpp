@@ -1,11 +1,13 @@
 // One algorithm as Python calls it: Engine holds a Problem, Memory holds a State bound to Python's arrays.
 #pragma once
+#include <cmath>
 #include <string>
 #include <vector>
 
 #include "fleet.hpp"
 #include "problem.hpp"
 #include "python.hpp"
+#include "scratch.hpp"
 #include "visitors.hpp"
 
 namespace omkl {
@@ -15,30 +17,6 @@ inline bool all_finite(const double *v, long size) {
   double sum = 0;
   for (long i = 0; i < size; ++i) sum += v[i] * 0;
   return sum == 0;
-}
-
-// One block of aligned doubles per thread, which grows when a larger problem needs more.
-inline Scratch thread_memory(long N, long P, long extra) {
-  thread_local std::vector<double> memory;
-  const long Np = padded(N);
-  const size_t size = static_cast<size_t>(N * 2 * P + P + 10 * Np + padded(extra) + LANES);
-  if (memory.size() < size) memory.resize(size);
-  auto address = reinterpret_cast<uintptr_t>(memory.data());
-  double *a = memory.data() + (64 - address % 64) % 64 / 8;
-  Scratch s{};
-  s.z = a, a += N * 2 * P;
-  s.phase = a, a += P;
-  s.f = a, a += Np;
-  s.norm = a, a += Np;
-  s.p = a, a += Np;
-  s.work = a, a += Np;
-  s.next = a, a += Np;
-  s.u = a, a += Np;
-  s.shares = a, a += Np;
-  s.extra = a, a += padded(extra);
-  s.evaluated = reinterpret_cast<int *>(a), a += Np;
-  s.flags = reinterpret_cast<uint8_t *>(a);
-  return s;
 }
 
 struct AnyMemory {};
@@ -70,9 +48,6 @@ struct Engine : AnyEngine {
     Reader reader(object, references);
     problem.read(reader);
   }
-
-  // One kernel more than there are, because GraphMKL flags the maps of its other experts too.
-  Scratch working_memory() const { return thread_memory(kernels(problem) + 1, features(problem), scratch(problem)); }
 
   void require_inputs(size_t d) const {
     if (d != static_cast<size_t>(inputs(problem)))
@@ -116,7 +91,7 @@ struct Engine : AnyEngine {
     require_inputs(x.shape(0));
     double out;
     if (outputs(problem) != 1) throw nb::type_error("a prediction is more than one number; call predict_rows");
-    Scratch s = working_memory();
+    Scratch s = working_memory(problem);
     loop->predict(problem, memory.state, s, x.data(), &out);
     return out;
   }
@@ -126,7 +101,7 @@ struct Engine : AnyEngine {
     const size_t width = static_cast<size_t>(outputs(problem));
     if (out.shape(0) != X.shape(0) * width) throw nb::value_error("X and out must have as many rows");
     nb::gil_scoped_release release;
-    Scratch s = working_memory();
+    Scratch s = working_memory(problem);
     for (size_t i = 0; i < X.shape(0); ++i)
       loop->predict(problem, memory.state, s, X.data() + i * X.shape(1), out.data() + i * width);
   }
@@ -141,7 +116,7 @@ struct Engine : AnyEngine {
     thread_local std::vector<double> out;
     out.resize(static_cast<size_t>(outputs(problem)));
     Chunk chunk{1, x.data(), &y, memory.uniforms, &weight, out.data(), 0, 0};
-    Scratch s = working_memory();
+    Scratch s = working_memory(problem);
     loop->run(problem, memory.state, s, chunk);
     if (!chunk.done) return DIVERGED;
     memory.uniforms += draws;
@@ -175,7 +150,7 @@ struct Engine : AnyEngine {
     }
     {
       nb::gil_scoped_release release;
-      Scratch s = working_memory();
+      Scratch s = working_memory(problem);
       loop->run(problem, memory.state, s, chunk);
     }
     return nb::make_tuple(chunk.done, chunk.evaluated);

@@ -125,7 +125,8 @@ OMKL_INLINE bool weigh(const Descent &descent, double before, double f, double n
                        double g, double &after) {
   const double loss = loss_value(descent.loss, f, y) + descent.lam * norm;  // (5)
   after = before - eta * h * loss;  // (14) (18a)
-  return is_finite(after) & stays_finite(descent, f, norm, y, eta * g);
+  const bool weighable = is_finite(after), movable = stays_finite(descent, f, norm, y, eta * g);
+  return weighable & movable;  // both without a branch
 }
 
 // One kernel learns from one sample that `weigh` found usable.

@@ -12,6 +12,7 @@
 #include "python.hpp"
 #include "record.hpp"
 #include "scaling.hpp"
+#include "scratch.hpp"
 
 namespace omkl {
 
@@ -109,7 +110,7 @@ long run_groups(const Engine &engine, const Groups &groups, const double *X, con
   std::vector<double> memory(static_cast<size_t>(PIECE * (d + draws + 4)));
   double *xs = memory.data(), *r = xs + PIECE * d, *ys = r + PIECE * draws, *f = ys + PIECE, *shift = f + PIECE,
          *scale = shift + PIECE;
-  Scratch scratch = engine.working_memory();
+  Scratch scratch = working_memory(engine.problem);
   typename Engine::Key key;
   for (long g = 0; g < groups.count; ++g) {
     key.load(engine.problem, groups.record(g));
@@ -149,7 +150,7 @@ void predict_groups(const Engine &engine, const Groups &groups, const double *X,
   std::vector<double> memory(static_cast<size_t>(4 * d));
   const Columns spare{d, memory.data()};
   double *xs = memory.data() + 3 * d;
-  Scratch scratch = engine.working_memory();
+  Scratch scratch = working_memory(engine.problem);
   typename Engine::Key key;
   for (long g = 0; g < groups.count; ++g) {
     key.load(engine.problem, groups.record(g));

@@ -40,8 +40,23 @@ OMKL_INLINE vec magnitude(vec a) { return (vec)((veci)a & INT64_MAX); }
 OMKL_INLINE vec larger(vec a, vec b) { return a > b ? a : b; }
 OMKL_INLINE vec smaller(vec a, vec b) { return a < b ? a : b; }
 
+// Lane l of the result is lane index[l] of `a`, modulo their number.
+template <class Lanes>
+OMKL_INLINE Lanes permuted(Lanes a, veci index) {
+#ifdef __clang__  // has no shuffle by a variable; where the index is a constant, it makes one of this
+  Lanes out;
+  for (long l = 0; l < W; ++l) out[l] = a[index[l] & (W - 1)];
+  return out;
+#else
+  return __builtin_shuffle(a, index);
+#endif
+}
+
 // Lane l of the result is lane l ^ step of `a`.
-OMKL_INLINE vec across(vec a, int64_t step) { return __builtin_shuffle(a, LANE ^ step); }
+template <class Lanes>
+OMKL_INLINE Lanes across(Lanes a, int64_t step) {
+  return permuted(a, LANE ^ step);
+}
 
 OMKL_INLINE double sum(vec a) {
   for (long step = W / 2; step > 0; step /= 2) a += across(a, step);
@@ -54,13 +69,13 @@ OMKL_INLINE double max(vec a) {
 }
 
 OMKL_INLINE long total(veci a) {
-  for (long step = W / 2; step > 0; step /= 2) a += __builtin_shuffle(a, LANE ^ step);
+  for (long step = W / 2; step > 0; step /= 2) a += across(a, step);
   return a[0];
 }
 
 // Lane l becomes the sum of the lanes up to l.
 OMKL_INLINE vec running_sum(vec a) {
-  for (long step = 1; step < W; step *= 2) a += LANE < step ? vec{} : __builtin_shuffle(a, LANE - step);
+  for (long step = 1; step < W; step *= 2) a += LANE < step ? vec{} : permuted(a, LANE - step);
   return a;
 }
 

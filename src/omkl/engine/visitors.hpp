@@ -10,6 +10,7 @@
 //   part(name, part, problem)                    calls part.visit(problem, visitor); "sets.0" is state.sets[0] in
 //   Python
 #pragma once
+#include <algorithm>
 #include <cctype>
 #include <string>
 #include <type_traits>

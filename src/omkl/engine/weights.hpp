@@ -108,7 +108,7 @@ OMKL_INLINE long draw(const double *p, long N, double uniform) {
   for (long i = 0; i < padded(N); i += W) {
     const vec sums = running_sum(load(p + i));
     passed -= below + sums <= uniform;
-    below += __builtin_shuffle(sums, veci{} + (W - 1));
+    below += permuted(sums, veci{} + (W - 1));
   }
   const long i = total(passed);
   return i < N ? i : N - 1;

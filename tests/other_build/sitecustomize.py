@@ -1,10 +1,11 @@
-"""For `make sanitize`: the engine that was built with sanitizers, in build/sanitize, in place of the installed one."""
+"""On PYTHONPATH: the engine that was built in the folder $OMKL_BUILD in place of the installed one."""
 
 import importlib.util
+import os
 import sys
 from pathlib import Path
 
-BUILD = Path(__file__).parents[2] / "build" / "sanitize"
+BUILD = Path(os.environ["OMKL_BUILD"]).absolute()
 
 
 class Finder:
