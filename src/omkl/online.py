@@ -1,5 +1,6 @@
 """Online: an algorithm with its problem, its state and its random generator; the one object that changes."""
 
+import os
 import threading
 import warnings
 from typing import Any, Literal, NamedTuple, Self
@@ -15,9 +16,14 @@ from omkl.algorithms.runner import ReferenceRunner
 from omkl.arrays import Matrix, Vector, copied
 from omkl.errors import BudgetWarning, DivergenceError
 from omkl.generator import PCG64State, pcg64
+from omkl.lock import Locked, locked
 
 ROUNDS_AHEAD = 64  # rounds whose uniform numbers are drawn at a time when rows are learned one by one
 Backend = Literal["engine", "numpy"]
+
+_BLAS = threading.RLock()  # the number of BLAS threads is one for the whole process
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_BLAS._at_fork_reinit)  # type: ignore[attr-defined]  # as the standard library does
 
 
 class Checkpoint(NamedTuple):
@@ -28,10 +34,10 @@ class Checkpoint(NamedTuple):
     evaluations: int
 
 
-class Online:
+class Online(Locked):
     """A learner on its stream: predict, see the target, learn.
 
-    Methods may be called from several threads: calls take turns, and none sees half a round.
+    Methods may be called from several threads: calls take turns, and none sees half a round, or half a chunk.
 
     Parameters
     ----------
@@ -75,7 +81,6 @@ class Online:
             raise ValueError(f"backend must be engine or numpy, got {backend!r}")
         self.backend: Backend = backend if engine.supports(algorithm, self.algorithm.native, problem) else "numpy"
         self._isa = isa
-        self._lock = threading.Lock()
         self._install(problem, rng, checkpoint, compiled)
 
     @classmethod
@@ -90,29 +95,28 @@ class Online:
         checkpoint: Checkpoint | None,
         compiled: engine.Engine | None,
     ) -> None:
+        """Everything is made before anything is changed: an error, such as too little memory, leaves all as it was."""
         algorithm = self.algorithm
-        self.problem: Any = problem  # its fields depend on the algorithm
-        self.shape = algorithm.shape(problem)
-        self._uniforms = algorithm.uniforms(problem)
-        self._pcg = np.random.PCG64(0) if checkpoint else pcg64(rng)
-        self._rng = np.random.Generator(self._pcg)
+        shape, uniforms = algorithm.shape(problem), algorithm.uniforms(problem)
+        pcg = np.random.PCG64(0) if checkpoint else pcg64(rng)
+        generator = np.random.Generator(pcg)
         if checkpoint is None:
-            state = algorithm.init(problem, self._rng.random(self._uniforms))
-            self.evaluations = 0
+            state, evaluations = algorithm.init(problem, generator.random(uniforms)), 0
         else:
-            state, generator, self.evaluations = checkpoint
-            self._pcg.state = generator
-        self._compiled = compiled
-        self._runner: engine.Runner | engine.GrowingRunner | ReferenceRunner[NamedTuple, NamedTuple]
+            state, pcg.state, evaluations = checkpoint
+        runner: engine.Runner | engine.GrowingRunner | ReferenceRunner[NamedTuple, NamedTuple]
         if self.backend == "engine":
-            self._compiled = compiled or engine.compile_problem(algorithm.name, algorithm.native, problem, self._isa)
-            self._runner = engine.runner(
-                self._compiled, algorithm.native, state, fresh=checkpoint is None, budget=self.shape.budget
-            )
+            compiled = compiled or engine.compile_problem(algorithm.name, algorithm.native, problem, self._isa)
+            runner = engine.runner(compiled, algorithm.native, state, fresh=checkpoint is None, budget=shape.budget)
         else:
-            self._runner = ReferenceRunner(algorithm, problem, state)
-        self._engine_checks_rows = self.backend == "engine" and not self.shape.missing
-        self._target_is_a_number = self.shape.target == "number"
+            runner = ReferenceRunner(algorithm, problem, state)
+        self.problem: Any = problem  # its fields depend on the algorithm
+        self.shape, self._uniforms = shape, uniforms
+        self._pcg, self._rng = pcg, generator
+        self.evaluations = evaluations
+        self._compiled, self._runner = compiled, runner
+        self._engine_checks_rows = self.backend == "engine" and not shape.missing
+        self._target_is_a_number = shape.target == "number"
 
     # Predicting and learning
 
@@ -165,12 +169,13 @@ class Online:
         return f
 
     def predict_rows_unchecked(self, X: Matrix) -> Matrix:
-        out = np.empty(len(X) * self.shape.outputs)
         with self._lock:
+            outputs = self.shape.outputs
+            out = np.empty(len(X) * outputs)
             self._runner.predict_rows(X, out)
         if (bad := engine.first_not_finite(out)) >= 0:
-            raise self._diverged(X[bad // self.shape.outputs], bad // self.shape.outputs)
-        return self._shaped(out)
+            raise self._diverged(X[bad // outputs], bad // outputs)
+        return self._shaped(out, outputs)
 
     def learn_unchecked(self, x: Vector, y: float, weight: float = 1.0) -> None:
         self._lock.acquire()  # a with statement takes twice as long
@@ -191,33 +196,36 @@ class Online:
 
     def run_unchecked(self, X: Matrix, y: Vector, weight: Vector | None = None, extra: Matrix | None = None) -> Matrix:
         """`extra`, (rows, shape.extras), is filled with the algorithm's further values about each round."""
-        out = np.empty(len(X) * self.shape.outputs)
         with self._lock:
+            outputs = self.shape.outputs
+            out = np.empty(len(X) * outputs)
             self._return_unused()
             uniforms = self._rng.random(len(X) * self._uniforms)
             flat = None if extra is None else extra.reshape(-1)
-            done = evaluated = 0
+            before = self._runner.t
             try:
                 done, evaluated = self._runner.run(X, y, uniforms, weight, out, flat)
-            finally:
-                if done < len(X):
-                    self._pcg.advance(-(len(X) - done) * self._uniforms)
+            finally:  # Ctrl-C takes effect when the engine returns, before it is known what it returned
+                left = len(X) - (self._runner.t - before)
+                if left:
+                    self._pcg.advance(-left * self._uniforms)
             self.evaluations += evaluated
             if done < len(X):
                 raise self._diverged(X[done], done)
             if self.shape.budget is not None:
                 self._warn_if_full(len(X))
-        return self._shaped(out)
+        return self._shaped(out, outputs)
 
-    def _shaped(self, out: Vector) -> Matrix:
-        return out.reshape(-1, self.shape.outputs) if self.algorithm.distribution else out
+    def _shaped(self, out: Vector, outputs: int) -> Matrix:
+        return out.reshape(-1, outputs) if self.algorithm.distribution else out
 
     # Inspecting
 
     @property
     def t(self) -> int:
         """Rounds so far."""
-        return self._runner.t
+        with self._lock:
+            return self._runner.t
 
     @property
     def state(self) -> Any:
@@ -242,8 +250,8 @@ class Online:
     @property
     def extra(self) -> Vector:
         """(shape.extras,): the algorithm's further values about the next round, such as half widths of intervals."""
-        out = np.empty(self.shape.extras)
         with self._lock:
+            out = np.empty(self.shape.extras)
             self._runner.extra(out)
         return out
 
@@ -266,17 +274,27 @@ class Online:
             self._install(self.problem, None, checkpoint, self._compiled)
 
     def change_problem(self, problem: NamedTuple) -> None:
-        """Continue with another problem, for instance one with a feature more; the state is grown to fit."""
-        with self._lock:
-            self._return_unused()
-            with threadpool_limits(1, "blas"):  # many small matrices, on which threads wait for each other
-                state = self.algorithm.grow(problem, copied(self._runner.state))
-            self._install(problem, None, Checkpoint(state, self._pcg.state, self.evaluations), None)
+        """Continue with another problem, for instance one with a feature more; the state is grown to fit.
 
+        An error, such as too little memory, leaves the learner as it was.
+        """
+        with self._lock:
+            state, generator, evaluations = self.checkpoint()
+            with _BLAS, threadpool_limits(1, "blas"):  # many small matrices, on which threads wait for each other
+                grown = Checkpoint(self.algorithm.grow(problem, state), generator, evaluations)
+            self._install(problem, None, grown, None)
+
+    @locked
+    def become(self, other: "Online") -> None:
+        """Continue as `other` would, which must not be used any more. This cannot fail."""
+        self.__dict__.update({name: value for name, value in other.__dict__.items() if name != "_lock"})
+
+    @locked
     def copy(self) -> "Online":
         """An independent copy; the problem is shared, the state is not."""
         return self._on_same_problem(None, self.checkpoint())
 
+    @locked
     def fresh_copy(self, rng: np.random.Generator | int | None) -> "Online":
         """A learner at its start that shares this one's problem and draws from `rng`."""
         return self._on_same_problem(rng, None)
@@ -285,6 +303,10 @@ class Online:
         name, backend, compiled = self.algorithm.name, self.backend, self._compiled
         return Online(name, self.problem, rng, backend=backend, checkpoint=start, isa=self._isa, compiled=compiled)
 
+    def __deepcopy__(self, memo: dict[int, object]) -> "Online":
+        return self.copy()
+
+    @locked
     def __getstate__(self) -> dict[str, object]:
         return {
             "algorithm": self.algorithm.name, "problem": self.problem, "backend": self.backend, "isa": self._isa,
@@ -316,8 +338,8 @@ class Online:
         )
 
     def _warn_if_full(self, rows: int) -> None:
-        budget = self.shape.budget
-        if budget is not None and self.t - rows < budget <= self.t:
+        budget, t = self.shape.budget, self._runner.t
+        if budget is not None and t - rows < budget <= t:
             warnings.warn(
                 f"{self.algorithm.name} stores {budget} support points, its budget; later samples are predicted and "
                 "update the weights of the kernels, but are not stored. Raise budget, or use an algorithm with random "

@@ -71,10 +71,11 @@ class InputScaler(RunningStatistics):
         """
         return engine.gather_scaled(x, names, self.stats, self._spare, raw, out)
 
-    def extend(self, columns: int) -> None:
-        """Append columns of which no value has been seen."""
-        self.stats = np.pad(self.stats, ((0, 0), (0, columns)))
-        self._spare = np.zeros_like(self.stats)
+    def extended(self, columns: int) -> "InputScaler":
+        """A scaler with further columns, of which no value has been seen."""
+        other = InputScaler(self.stats.shape[1] + columns)
+        other.stats[:, : self.stats.shape[1]] = self.stats
+        return other
 
 
 class TargetScaler(RunningStatistics):

@@ -137,22 +137,24 @@ class GrowingRunner:
         self._engine, self._grows, self._budget = engine, native.grows, budget
         self._bind(state, 0)
 
-    def _bind(self, state: NamedTuple, capacity: int) -> None:
+    def _bind(self, state: NamedTuple, least: int) -> None:
         n = getattr(state, self._grows[0]).shape[-1]
-        self._capacity = -(-max(capacity, n, 1) // LANES) * LANES
-        self._free = self._capacity - n  # columns, or fewer: rows may have come that needed none
+        capacity = -(-max(least, n, 1) // LANES) * LANES
 
         def laid_out(name: str, leaf: object) -> object:
             if not isinstance(leaf, np.ndarray):
                 return leaf
             if name not in self._grows:
                 return np.array(leaf)
-            longer = padded(*leaf.shape[:-1], self._capacity)
+            longer = padded(*leaf.shape[:-1], capacity)
             longer[..., :n] = leaf
             return longer
 
-        self._state: NamedTuple = mapped(laid_out, state)
-        self._memory = self._engine.memory(SimpleNamespace(**self._state._asdict(), n=n))
+        longer: NamedTuple = mapped(laid_out, state)
+        memory = self._engine.memory(SimpleNamespace(**longer._asdict(), n=n))
+        # only now that there was enough memory: the engine writes to as many columns as it is told there are
+        self._state, self._memory, self._capacity = longer, memory, capacity
+        self._free = capacity - n  # columns, or fewer: rows may have come that needed none
 
     def _reserve(self, rows: int) -> None:
         self._free -= rows

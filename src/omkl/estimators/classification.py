@@ -7,7 +7,6 @@ import numpy as np
 
 from omkl.algorithms.base import AlgorithmSettings
 from omkl.arrays import Matrix, Vector
-from omkl.errors import DivergenceError
 from omkl.estimators.core import LabelCore, Row, Scale
 from omkl.online import Online
 from omkl.persist import Arrays, Json, demand, plain
@@ -68,8 +67,8 @@ class ClassificationCore(LabelCore):
         elif known == 2 and self.unseen is not None:
             self.each = [mirrored(self.online), self.online, self.unseen.copy()]
         elif known > 2 and self.unseen is not None:
-            self.each.append(self.unseen.copy())
-        self._labels.append(label)
+            self.each = [*self.each, self.unseen.copy()]
+        self._labels = [*self._labels, label]
         if len(self._labels) == self.n_classes:
             self.unseen = None
 
@@ -110,7 +109,7 @@ class ClassificationCore(LabelCore):
             stats = None if self.inputs is None else self.inputs.stats.copy()
             try:
                 return self._learn_rows(X, y, weight)
-            except DivergenceError:
+            except BaseException:  # also too little memory, or Ctrl-C
                 self._labels, self.each, self.unseen = labels, each, unseen
                 if self.inputs is not None and stats is not None:
                     self.inputs.restore(stats)

@@ -1,11 +1,11 @@
 """What the estimators of both ecosystems are built on: named inputs, their scaling, one or more learners, one lock.
 
 A core takes checked arrays. One row and a chunk of rows give the same results to the last bit; a chunk that cannot
-be learned to its end is refused whole.
+be learned to its end is refused whole. Methods may be called from several threads; whoever needs several calls to see
+one moment holds `lock`.
 """
 
 import copy
-import threading
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterable, Sequence
 from typing import ClassVar, Literal, NamedTuple, Self, TypeVar
@@ -16,6 +16,7 @@ from omkl import algorithms
 from omkl.algorithms.base import AlgorithmSettings, Task
 from omkl.arrays import Matrix, Vector
 from omkl.engine import gather
+from omkl.lock import Locked, ModelLock, locked
 from omkl.online import Online
 from omkl.persist import Arrays, Json, demand, require_finite
 from omkl.scaling import InputScaler, RunningStatistics
@@ -25,7 +26,7 @@ Row = dict[Hashable, float]
 S = TypeVar("S", bound=RunningStatistics)
 
 
-class Core(ABC):
+class Core(Locked, ABC):
     """Inputs of named features, and the learners that they are passed to.
 
     Parameters
@@ -46,6 +47,7 @@ class Core(ABC):
 
     task: ClassVar[Task]
     intervals: ClassVar[bool] = False  # whether there are prediction intervals
+    _not_copied = ("_lock", "_raw", "_row")
 
     def __init__(
         self,
@@ -61,16 +63,15 @@ class Core(ABC):
         self.learner, self.settings, self.seed = learner, settings, seed
         self.names = tuple(names)
         self.inputs = InputScaler(len(names)) if scale == "online" else None
-        self.online = Online(learner, self._problem(), seed)
+        self.online = Online(learner, self._problem(self.names), seed)
         self._set_up()
 
     def _set_up(self) -> None:
-        self._lock = threading.RLock()
         self._raw, self._row = np.empty(len(self.names)), np.empty(len(self.names))
 
-    def _problem(self) -> NamedTuple:
-        names = [str(name) for name in self.names]
-        problem: NamedTuple = algorithms.problem(self.learner, self.settings, names=names, seed=self.seed)
+    def _problem(self, names: Sequence[Hashable]) -> NamedTuple:
+        texts = [str(name) for name in names]
+        problem: NamedTuple = algorithms.problem(self.learner, self.settings, names=texts, seed=self.seed)
         return problem
 
     def fresh_copy(self, rng: np.random.Generator) -> Self:
@@ -99,6 +100,7 @@ class Core(ABC):
         """What standardises inputs and target, by name; none where that is left to the user or the algorithm."""
         return {} if self.inputs is None else {"inputs": self.inputs}
 
+    @locked
     def kernel_weights(self) -> Matrix:
         """(predictors, N): the weight of every kernel in the prediction."""
         return np.array([online.kernel_weights for online in self.predictors])
@@ -108,11 +110,13 @@ class Core(ABC):
         """What stands for a feature that a row does not have."""
         return np.nan if self.inputs is not None or self.online.shape.missing else 0.0
 
-    def __getstate__(self) -> dict[str, object]:
-        return {name: value for name, value in self.__dict__.items() if name not in ("_lock", "_raw", "_row")}
+    @property
+    def lock(self) -> ModelLock:
+        """Whoever needs several calls to see one moment holds it."""
+        return self._lock
 
     def __setstate__(self, attributes: dict[str, object]) -> None:
-        self.__dict__.update(attributes)
+        super().__setstate__(attributes)
         self._set_up()
 
     # Inputs
@@ -134,18 +138,25 @@ class Core(ABC):
             return self.row(x, learn)
         return row
 
+    @locked
     def add_features(self, names: Iterable[Hashable]) -> None:
-        """Make features known: a new problem with a column of frequencies for each of them, the state grown to fit."""
+        """Make features known: a new problem with a column of frequencies for each of them, the state grown to fit.
+
+        An error, such as too little memory, leaves everything as it was.
+        """
         new = in_order(set(names) - set(self.names))
         if not new:
             return
-        self.names += tuple(new)
-        if self.inputs is not None:
-            self.inputs.extend(len(new))
-        problem = self._problem()
-        for online in self.learners:
+        names = (*self.names, *new)
+        problem = self._problem(names)
+        grown = [online.copy() for online in self.learners]
+        for online in grown:
             online.change_problem(problem)
-        self._raw, self._row = np.empty(len(self.names)), np.empty(len(self.names))
+        inputs = None if self.inputs is None else self.inputs.extended(len(new))
+        raw, row = np.empty(len(names)), np.empty(len(names))
+        for online, longer in zip(self.learners, grown, strict=True):
+            online.become(longer)
+        self.names, self.inputs, self._raw, self._row = names, inputs, raw, row
 
     def scaled(self, X: Matrix) -> Matrix:
         return X if self.inputs is None else self.inputs.transform(X)

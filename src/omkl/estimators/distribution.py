@@ -61,8 +61,8 @@ class DistributionRegressionCore(NumberCore):
             return self.online.run_unchecked(X, y, weight)[:, 0].copy()
 
     def learn_rows_interval(self, X: Matrix, y: Vector, coverage: float) -> Matrix:
-        half_width(self.online.extra, coverage)  # refuses before anything is learned
         with self._lock:
+            half_width(self.online.extra, coverage)  # refuses before anything is learned
             half_widths = np.empty((len(X), self.online.shape.extras))
             out = self.online.run_unchecked(X, y, extra=half_widths)
         return np.column_stack((out[:, 0], interval(out, half_width(half_widths, coverage))))
@@ -116,10 +116,11 @@ class DistributionClassificationCore(LabelCore):
         return self._labels
 
     def _add_label(self, label: Hashable) -> None:
-        self._labels.append(label)
-        if len(self._labels) > 1:
-            self.settings = self.settings.with_outputs(len(self._labels))
-            self.online.change_problem(self.online.problem._replace(K=len(self._labels)))
+        labels, settings = [*self._labels, label], self.settings
+        if len(labels) > 1:
+            settings = settings.with_outputs(len(labels))
+            self.online.change_problem(self.online.problem._replace(K=len(labels)))
+        self._labels, self.settings = labels, settings
 
     def scores(self, X: Matrix) -> Matrix:
         with self._lock:

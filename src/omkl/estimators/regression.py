@@ -7,7 +7,6 @@ import numpy as np
 
 from omkl.algorithms.base import AlgorithmSettings
 from omkl.arrays import Matrix, Vector
-from omkl.errors import DivergenceError
 from omkl.estimators.core import NumberCore, Row, Scale, only, restored
 from omkl.online import Online
 from omkl.persist import Arrays, Json, float_array
@@ -45,21 +44,22 @@ class RegressionCore(NumberCore):
         with self._lock:
             if self.inputs is None or self.target is None:
                 return self._learn(X, y, weight)
-            before = self.inputs.stats.copy(), self.target.stats.copy()
-            Xs = self.inputs.learn(X)
-            ys, shift, scale = self.target.learn(y)
+            before, t = (self.inputs.stats.copy(), self.target.stats.copy()), self.online.t
             try:
+                Xs = self.inputs.learn(X)
+                ys, shift, scale = self.target.learn(y)
                 return shift + scale * self._learn(Xs, ys, weight)
-            except DivergenceError:
-                self.inputs.restore(before[0])
-                self.target.restore(before[1])
+            except BaseException:  # also too little memory, or Ctrl-C
+                if self.online.t == t:
+                    self.inputs.restore(before[0])
+                    self.target.restore(before[1])
                 raise
 
     def _learn(self, X: Matrix, y: Vector, weight: Vector | None) -> Vector:
         before = self.online.checkpoint() if len(X) > 1 else None
         try:
             return self.online.run_unchecked(X, y, weight)
-        except DivergenceError:
+        except BaseException:
             if before is not None:
                 self.online.restore(before)
             raise

@@ -1,8 +1,15 @@
 """Rows of a batch grouped by key, and the threads that work on the groups."""
 
+import contextlib
+import os
+import signal
+import threading
+from collections import deque
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
+from queue import SimpleQueue
+from types import FrameType
 from typing import NamedTuple, TypeVar
 
 import numpy as np
@@ -47,14 +54,69 @@ class Threads:
     def __init__(self, count: int) -> None:
         self.count = count
         self._pool: ThreadPoolExecutor | None = None
+        self._process = 0  # the pool's; a forked process has none of its threads
 
     def map(self, job: Callable[[Groups], T], groups: Groups) -> list[T]:
+        """The job's results; if there are errors, the first is raised when no part is being worked on any more.
+
+        A part that had too little memory is tried once more, alone: the job must either do nothing then or continue.
+        """
         if self.count == 1 or len(groups.order) < FEW_ROWS:
             return [job(groups)]
-        if self._pool is None:
-            self._pool = ThreadPoolExecutor(self.count, thread_name_prefix="omkl-fleet")
-        parts = [self._pool.submit(job, part) for part in groups.parts(PARTS_PER_THREAD * self.count)]
-        try:
-            return [part.result() for part in parts]
-        finally:
-            wait(parts)  # also after Ctrl-C: no thread may change a model after this
+        parts = groups.parts(PARTS_PER_THREAD * self.count)
+        waiting, done = deque(enumerate(parts)), SimpleQueue[tuple[int, T | BaseException]]()
+
+        def work() -> None:
+            with contextlib.suppress(IndexError):  # when no part is left
+                while True:
+                    number, part = waiting.popleft()
+                    done.put((number, outcome(job, part)))
+
+        if not self._start(work):
+            work()
+        outcomes = dict(done.get() for _ in parts)
+        for number, part in enumerate(parts):
+            if isinstance(outcomes[number], MemoryError):
+                outcomes[number] = outcome(job, part)
+        for number in range(len(parts)):
+            if isinstance(error := outcomes[number], BaseException):
+                raise error
+        return [outcomes[number] for number in range(len(parts))]  # type: ignore[misc]  # none is an error
+
+    def _start(self, work: Callable[[], None]) -> bool:
+        """Let the threads do this; False if there is none, because the system refuses more threads."""
+        if self._pool is None or self._process != os.getpid():
+            self._pool, self._process = ThreadPoolExecutor(self.count, thread_name_prefix="omkl-fleet"), os.getpid()
+        started = 0
+        with contextlib.suppress(RuntimeError):
+            for _ in range(self.count):
+                self._pool.submit(work)
+                started += 1
+        return started > 0
+
+
+def outcome(job: Callable[[Groups], T], part: Groups) -> T | BaseException:
+    """What the job returns or raises."""
+    try:
+        return job(part)
+    except BaseException as error:
+        return error
+
+
+class DeferredInterrupt:
+    """Ctrl-C takes effect at the end of the block, because what is done in it must not remain half done."""
+
+    def __enter__(self) -> None:
+        self._caught: list[tuple[int, FrameType | None]] = []
+        self._handler = None
+        if threading.current_thread() is threading.main_thread():  # only there signals are handled
+            handler = signal.getsignal(signal.SIGINT)
+            if callable(handler):
+                self._handler = handler
+                signal.signal(signal.SIGINT, lambda number, frame: self._caught.append((number, frame)))
+
+    def __exit__(self, *error: object) -> None:
+        if self._handler is not None:
+            signal.signal(signal.SIGINT, self._handler)
+            if self._caught:
+                self._handler(*self._caught[0])

@@ -1,6 +1,5 @@
 """`Fleet`: a model for every key on one machine."""
 
-import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import numpy as np
@@ -15,10 +14,11 @@ from omkl.estimators import sklearn
 from omkl.estimators.sklearn import unchecked
 from omkl.estimators.sklearn.base import Estimator
 from omkl.fleet import inputs
-from omkl.fleet.groups import Threads
+from omkl.fleet.groups import DeferredInterrupt, Threads
 from omkl.fleet.inputs import Key
 from omkl.fleet.models import KeyedModels
 from omkl.fleet.template import Template, checked_classes, checked_learner
+from omkl.lock import ModelLock
 
 LARGEST_SAFE = 1e30  # a stabilised learner cannot diverge on data whose absolute values are at most this
 NOT_STARTED = "nothing has been learned yet: the features are known from the first batch on"
@@ -29,7 +29,8 @@ class Fleet:
 
     A key is a string or an integer; 1 and "1" are different keys. Results are bit for bit those of separate
     estimators (`fresh`), each fed the rows of its key one by one, whatever else is in a batch. A batch that
-    contains an invalid row is refused as a whole.
+    contains an invalid row is refused as a whole. Methods may be called from several threads: calls take turns. Ctrl-C
+    takes effect when a batch has been learned.
 
     Parameters
     ----------
@@ -71,7 +72,7 @@ class Fleet:
         self._may_diverge = not self._stabilised
         self._models: KeyedModels | None = None  # until the first batch shows how many features there are
         self._threads = Threads(threads or cores())
-        self._lock = threading.RLock()
+        self._lock = ModelLock()
 
     # Learning and predicting
 
@@ -98,15 +99,14 @@ class Fleet:
         """
         table = inputs.open_frame(frame)
         keys = inputs.column(table, key, "key").to_list()
-        names = inputs.choose_features(table, features, self._feature_names, (key, target))
-        X = inputs.feature_columns(table, names, keys)
         values = inputs.column(table, target, "target")
         if self.classes is not None:
             y = values.to_numpy()
         else:
             y = inputs.numeric_target(inputs.numeric_column(values, "the target", keys), keys)
         with self._lock:
-            return self._learn(keys, X, y, names)
+            names = inputs.choose_features(table, features, self._feature_names, (key, target))
+            return self._learn(keys, inputs.feature_columns(table, names, keys), y, names)
 
     def predict_many(self, frame: IntoDataFrame, *, key: str, features: Sequence[str] | None = None) -> Array:
         """Predictions for rows of any keys; nothing is learned, and no model is made.
@@ -115,10 +115,11 @@ class Fleet:
         """
         table = inputs.open_frame(frame)
         keys = inputs.column(table, key, "key").to_list()
-        if self._models is None:
-            raise ValueError(NOT_STARTED)
-        names = inputs.choose_features(table, features, self._feature_names, (key,))
-        return self._predict(keys, inputs.feature_columns(table, names, keys))
+        with self._lock:
+            if self._models is None:
+                raise ValueError(NOT_STARTED)
+            names = inputs.choose_features(table, features, self._feature_names, (key,))
+            return self._predict(keys, inputs.feature_columns(table, names, keys))
 
     def learn_rows(self, keys: Iterable[Key], X: ArrayLike, y: ArrayLike, *, gaps: bool = False) -> Array:
         """As `learn_many`, from arrays: a key, a row of features and a target for each.
@@ -149,17 +150,21 @@ class Fleet:
     @property
     def nbytes(self) -> int:
         """Bytes of the models of all keys; what the keys share is not counted."""
-        return 0 if self._models is None else self._models.nbytes
+        with self._lock:
+            return 0 if self._models is None else self._models.nbytes
 
     def __len__(self) -> int:
-        return 0 if self._models is None else len(self._models)
+        with self._lock:
+            return 0 if self._models is None else len(self._models)
 
     def __iter__(self) -> Iterator[Key]:
         """Keys in the order in which they first came."""
-        return iter(()) if self._models is None else iter(self._models)
+        with self._lock:
+            return iter(()) if self._models is None else iter(self._models)
 
     def __contains__(self, key: object) -> bool:
-        return self._models is not None and type(key) in (str, int) and key in self._models
+        with self._lock:
+            return self._models is not None and type(key) in (str, int) and key in self._models
 
     def __getitem__(self, key: Key) -> Estimator:
         """A copy of the key's model: an estimator that is independent of the fleet."""
@@ -190,11 +195,12 @@ class Fleet:
         `n_features` is needed only as long as nothing has been learned.
         """
         inputs.check_keys([key])
-        if self._models is not None:
-            return self._models.template.fresh(key)
-        if n_features is None:
-            raise ValueError("nothing has been learned yet: give the number of features, fresh(key, n_features)")
-        return self._template(n_features, None).fresh(key)
+        with self._lock:
+            if self._models is not None:
+                return self._models.template.fresh(key)
+            if n_features is None:
+                raise ValueError("nothing has been learned yet: give the number of features, fresh(key, n_features)")
+            return self._template(n_features, None).fresh(key)
 
     def pack(self, key: Key) -> bytes:
         """What the key has learned, without what all keys share: always the same bytes for the same model."""
@@ -238,23 +244,25 @@ class Fleet:
             -np.fmin.reduce(X, None, initial=0.0),
             0.0 if self.classes is not None else np.abs(y).max(),
         )
-        self._may_diverge = self._may_diverge or bool(largest > LARGEST_SAFE)
-        before = self._models
-        if before is None:
-            self._models = KeyedModels(self._template(X.shape[1], names))
-        assert self._models is not None
-        refused = self._models.learn(keys, X, y, out, self._threads, undo=self._may_diverge)
+        with DeferredInterrupt():
+            return self._learn_checked(keys, X, y, names, out, bool(largest > LARGEST_SAFE))
+
+    def _learn_checked(
+        self, keys: list[Key], X: Matrix, y: Array, names: list[str] | None, out: Array, large: bool
+    ) -> Array:
+        before, may_diverge = self._models, self._may_diverge or large
+        models = KeyedModels(self._template(X.shape[1], names)) if before is None else before
+        refused = models.learn(keys, X, y, out, self._threads, undo=may_diverge)
+        if refused is None or not refused.undone:
+            self._models, self._may_diverge = models, may_diverge
         if refused is None:
             return out
-        if refused.undone:
-            self._models = before
-            consequence = inputs.UNCHANGED
-        else:
-            consequence = "rows of other keys may have been learned: continue from the last saved file"
+        consequence = "rows of other keys may have been learned: continue from the last saved file"
         row, error = refused.failure
         advice = "scale the data" if self._stabilised else "use stabiliser='aware'"
         raise DivergenceError(
-            f"row {row}: the model of key {keys[row]!r} diverged, a prediction exceeds 1e100; {advice}; {consequence}"
+            f"row {row}: the model of key {keys[row]!r} diverged, a prediction exceeds 1e100; {advice}; "
+            f"{inputs.UNCHANGED if refused.undone else consequence}"
         ) from error
 
     def _predict(self, keys: list[Key], X: Matrix, gaps: bool = False) -> Array:

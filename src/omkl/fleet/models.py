@@ -68,24 +68,41 @@ class KeyedModels:
     def learn(
         self, keys: Sequence[Key], X: Matrix, y: Array, out: Array, threads: Threads, undo: bool
     ) -> Refused | None:
-        """Learn a batch and write the predictions made before to `out`; with `undo`, all of it or nothing."""
+        """Learn a batch and write the predictions made before to `out`; with `undo`, all of it or nothing.
+
+        An error before the first row is learned, such as too little memory for new keys, leaves all as it was.
+        """
         known = len(self)
-        for key in dict.fromkeys(keys):
-            if key not in self._slots:
-                self._storage.add(len(self), key)
-                self._append(key)
-        groups = self._groups(keys)
-        go_back = self._storage.snapshot(groups.slots) if undo else None
-        failure = self._storage.run(groups, X, y, out, threads)
-        if failure is None:
-            return None
-        if go_back is not None:
+        try:
+            for key in dict.fromkeys(keys):
+                if key not in self._slots:
+                    self._storage.add(len(self), key)
+                    self._append(key)
+            groups = self._groups(keys)
+            go_back = self._storage.snapshot(groups.slots) if undo else None
+        except BaseException:
+            self._forget_from(known)
+            raise
+        try:
+            failure = self._storage.run(groups, X, y, out, threads)
+        except BaseException as error:
+            if go_back is None:
+                error.add_note("Rows of some keys may have been learned: continue from the last saved file.")
+            else:
+                go_back()
+                self._forget_from(known)
+            raise
+        if failure is not None and go_back is not None:
             go_back()
-            self._storage.free(range(known, len(self)))
-            for key in self._keys[known:]:
-                del self._slots[key]
-            del self._keys[known:]
-        return Refused(failure, undone=undo)
+            self._forget_from(known)
+        return None if failure is None else Refused(failure, undone=undo)
+
+    def _forget_from(self, known: int) -> None:
+        """Forget all keys but the first `known`, and one that has a slot already but is not in the list yet."""
+        self._storage.free(range(known, len(self) + 1))
+        for key in self._keys[known:]:
+            del self._slots[key]
+        del self._keys[known:]
 
     def predict(self, keys: Sequence[Key], X: Matrix, out: Array, threads: Threads) -> None:
         """Write predictions to `out`; a key that has not come yet is predicted by its model before the first row."""

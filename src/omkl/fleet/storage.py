@@ -145,7 +145,7 @@ class RecordStorage:
         targets, predictions = y.view(np.float64), out.view(np.float64)
 
         def run_part(part: Groups) -> int:
-            """The row that could not be learned, or a negative number."""
+            """The row that could not be learned, or a negative number. Too little memory is noticed before any row."""
             return self._engine.run_keys(self._blocks, *part, X, targets, self._scaled, predictions)
 
         return next((Failure(row, None) for row in threads.map(run_part, groups) if row >= 0), None)
@@ -173,7 +173,8 @@ class RecordStorage:
         self._record(target)[:] = self._record(source)
 
     def free(self, slots: range) -> None:
-        for slot in slots:
+        del self._blocks[-(-slots.start // BLOCK) :]
+        for slot in range(slots.start, min(slots.stop, len(self._blocks) * BLOCK)):
             self._record(slot)[:] = 0
 
     def _record(self, slot: int) -> Vector:
@@ -229,12 +230,16 @@ class EstimatorStorage:
         return copy.deepcopy(core, {id(shared): shared})
 
     def run(self, groups: Groups, X: Matrix, y: Array, out: Array, threads: Threads) -> Failure | None:
+        learned: set[int] = set()  # first rows of the keys that are not to be learned again after too little memory
+
         def run_part(part: Groups) -> Failure | None:
             for rows, model in self._models_of(part):
-                try:
-                    out[rows] = self._template.learn(model, X[rows], y[rows])
-                except DivergenceError as error:
-                    return Failure(int(rows[0]), error)
+                if rows[0] not in learned:
+                    try:
+                        out[rows] = self._template.learn(model, X[rows], y[rows])
+                    except DivergenceError as error:
+                        return Failure(int(rows[0]), error)
+                    learned.add(rows[0])
             return None
 
         return next((failure for failure in threads.map(run_part, groups) if failure), None)

@@ -36,6 +36,7 @@ def decode_progress(algorithm: Algorithm[P, S], problem: P, body: Json, arrays: 
 
 
 def _encode(online: Online, compact: bool) -> tuple[Json, Arrays]:
+    online = online.copy()  # one moment, whatever other threads learn meanwhile
     arrays: Arrays = {}
     body = {
         "learner": online.algorithm.name,

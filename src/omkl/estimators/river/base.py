@@ -2,6 +2,9 @@
 
 Features may appear, disappear or come in another order; a missing feature counts as its running mean. A label that
 comes late is learned by key: `predict_one(x, key=k)`, and `learn_key(k, y)` once it is known.
+
+What has been learned is protected by the core's lock; the estimator's own lock, which is taken first where both are
+needed, protects the rows that wait for their label and the making of the core.
 """
 
 import warnings
@@ -21,6 +24,7 @@ from omkl.arrays import Matrix, Vector
 from omkl.estimators.core import Core, LabelCore, NumberCore, Row, Scale, check_row, in_order, make_seed
 from omkl.estimators.cores import Scaling, new_label_core, new_number_core, settings_of
 from omkl.estimators.documentation import with_parameters
+from omkl.lock import Locked, locked
 from omkl.validation import require, require_whole
 
 C = TypeVar("C", bound=Core)
@@ -29,7 +33,7 @@ Frame = nw.DataFrame[IntoDataFrame]
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class Estimator(Generic[C, Y]):
+class Estimator(Locked, Generic[C, Y]):
     """Randomness, delayed labels and frames.
 
     max_waiting : int, default=1000
@@ -66,16 +70,19 @@ class Estimator(Generic[C, Y]):
     def _new_core(self, settings: AlgorithmSettings, seed: int, names: Sequence[Hashable], scale: Scale) -> C:
         raise NotImplementedError
 
+    @locked
     def _start(self, names: Iterable[Hashable]) -> C:
-        # without any feature there is still a constant to learn
-        features = in_order(set(names)) or [""]
-        scale = self.scale if isinstance(self, Scaling) else "none"
-        core = self._new_core(settings_of(self, self.task), make_seed(self.seed), features, scale)
-        self._core = core
-        return core
+        """The core; if this is the first row, one that knows these features."""
+        if self._core is None:
+            # without any feature there is still a constant to learn
+            features = in_order(set(names)) or [""]
+            scale = self.scale if isinstance(self, Scaling) else "none"
+            self._core = self._new_core(settings_of(self, self.task), make_seed(self.seed), features, scale)
+        return self._core
 
     # Delayed labels
 
+    @locked
     def _store(self, key: Hashable, x: Row) -> None:
         if key not in self._waiting and len(self._waiting) >= self.max_waiting:
             oldest = next(iter(self._waiting))
@@ -83,10 +90,11 @@ class Estimator(Generic[C, Y]):
             warnings.warn(
                 f"{self.max_waiting} rows are waiting for their label, as many as max_waiting allows; "
                 f"the oldest, {oldest!r}, is dropped",
-                stacklevel=3,
+                stacklevel=4,
             )
         self._waiting[key] = dict(x)
 
+    @locked
     def learn_key(self, key: Hashable, y: Y) -> None:
         """Learn the row that was given to `predict_one` with this key, now that its label is known."""
         if key not in self._waiting:
@@ -103,13 +111,10 @@ class Estimator(Generic[C, Y]):
     # Frames
 
     def _core_for(self, frame: Frame) -> C:
-        """The core that learns this frame; its columns become known, unless one of them is refused."""
+        """The core that learns this frame, whose columns can be learned; those that are new are not known to it yet."""
         for name in frame.columns:
             validation.finite_column(frame[name], name)
-        if self._core is None:
-            return self._start(frame.columns)
-        self._core.add_features(frame.columns)
-        return self._core
+        return self._start(frame.columns)
 
 
 def matrix(frame: Frame, core: Core) -> Matrix:
@@ -145,7 +150,8 @@ class Regressor(Estimator[NumberCore, float], base.MiniBatchRegressor):
         """The prediction for x; with a key the row is stored until `learn_key`."""
         if key is not None:
             self._store(key, x)
-        return 0.0 if self._core is None else float(self._core.predict_row(x))
+        core = self._core
+        return 0.0 if core is None else float(core.predict_row(x))
 
     def learn_one(self, x: Row, y: float, w: float = 1.0) -> None:
         """Learn one row; it counts w times."""
@@ -160,8 +166,11 @@ class Regressor(Estimator[NumberCore, float], base.MiniBatchRegressor):
     def predict_many(self, X: IntoDataFrame) -> IntoSeries:
         """Predictions for the rows of a frame, as a series of its kind."""
         frame = as_frame(X)
-        f = np.zeros(len(frame)) if self._core is None else self._core.predict(matrix(frame, self._core))
-        return as_series("prediction", f, frame)
+        core = self._core
+        if core is None:
+            return as_series("prediction", np.zeros(len(frame)), frame)
+        with core.lock:
+            return as_series("prediction", core.predict(matrix(frame, core)), frame)
 
     def learn_many(self, X: IntoDataFrame, y: ArrayLike) -> None:
         """Learn the rows of a frame in their order: the same as `learn_one` on each of them."""
@@ -178,7 +187,9 @@ class Regressor(Estimator[NumberCore, float], base.MiniBatchRegressor):
             row = int(np.argmin(np.isfinite(targets)))
             raise ValueError(f"y must be finite, got {targets[row]} in row {row} (no row was learned)")
         core = self._core_for(frame)
-        return core.learn_rows(matrix(frame, core), targets)
+        with core.lock:
+            core.add_features(frame.columns)
+            return core.learn_rows(matrix(frame, core), targets)
 
 
 class Classifier(Estimator[LabelCore, Hashable], base.MiniBatchClassifier):
@@ -198,7 +209,10 @@ class Classifier(Estimator[LabelCore, Hashable], base.MiniBatchClassifier):
         if key is not None:
             self._store(key, x)
         core = self._core
-        return {} if core is None else dict(zip(core.labels, core.probabilities_row(x), strict=True))
+        if core is None:
+            return {}
+        with core.lock:
+            return dict(zip(core.labels, core.probabilities_row(x), strict=True))
 
     def predict_one(self, x: Row, key: Hashable = None, **kwargs: object) -> Any:
         """The most likely label, None before there is any; with a key the row is stored until `learn_key`."""
@@ -207,8 +221,9 @@ class Classifier(Estimator[LabelCore, Hashable], base.MiniBatchClassifier):
         core = self._core
         if core is None or not core.labels:
             return None
-        p = core.probabilities_row(x)
-        return core.labels[max(range(len(p)), key=p.__getitem__)]
+        with core.lock:
+            p = core.probabilities_row(x)
+            return core.labels[max(range(len(p)), key=p.__getitem__)]
 
     def learn_one(self, x: Row, y: Hashable, w: float = 1.0) -> None:
         """Learn one row; it counts w times. A label that was never seen becomes known."""
@@ -223,8 +238,10 @@ class Classifier(Estimator[LabelCore, Hashable], base.MiniBatchClassifier):
         """Probabilities of all labels seen so far for the rows of a frame, a column for each label."""
         frame = as_frame(X)
         core = self._core
-        p = np.empty((len(frame), 0)) if core is None else core.probabilities(matrix(frame, core))
-        labels = [] if core is None else core.labels
+        p, labels = np.empty((len(frame), 0)), list[Hashable]()
+        if core is not None:
+            with core.lock:
+                p, labels = core.probabilities(matrix(frame, core)), core.labels
         columns = {label: as_series(str(label), p[:, k], frame) for k, label in enumerate(labels)}
         native = nw.get_native_namespace(frame)
         made: IntoDataFrame = native.DataFrame(columns) if columns else native.DataFrame()
@@ -236,8 +253,9 @@ class Classifier(Estimator[LabelCore, Hashable], base.MiniBatchClassifier):
         core = self._core
         if core is None or not core.labels:
             return as_series("prediction", [None] * len(frame), frame)
-        best = np.argmax(core.probabilities(matrix(frame, core)), axis=1)
-        return as_series("prediction", [core.labels[k] for k in best], frame)
+        with core.lock:
+            best = np.argmax(core.probabilities(matrix(frame, core)), axis=1)
+            return as_series("prediction", [core.labels[k] for k in best], frame)
 
     def learn_many(self, X: IntoDataFrame, y: Iterable[Hashable]) -> None:
         """Learn the rows of a frame in their order: the same as `learn_one` on each of them."""
@@ -253,7 +271,9 @@ class Classifier(Estimator[LabelCore, Hashable], base.MiniBatchClassifier):
         labels = y.tolist() if hasattr(y, "tolist") else list(y)
         require(len(labels) == len(frame), "y", f"one label for each of the {len(frame)} rows", len(labels))
         core = self._core_for(frame)
-        return core.learn_rows_probabilities(matrix(frame, core), labels), core.labels
+        with core.lock:
+            core.add_features(frame.columns)
+            return core.learn_rows_probabilities(matrix(frame, core), labels), core.labels
 
 
 class DistributionRegressor(Regressor):
@@ -271,6 +291,7 @@ class DistributionRegressor(Regressor):
             return super().predict_one(x, key)
         if key is not None:
             self._store(key, x)
-        mean, deviation = (0.0, 0.0) if self._core is None else self._core.predict_std_row(x)
+        core = self._core
+        mean, deviation = (0.0, 0.0) if core is None else core.predict_std_row(x)
         gaussian: proba.Gaussian = proba.Gaussian._from_state(2, mean, deviation**2, 0)  # type: ignore[no-untyped-call]  # river's
         return gaussian

@@ -1,5 +1,6 @@
 """river estimators in model files."""
 
+import copy
 import math
 from collections.abc import Hashable
 
@@ -18,6 +19,7 @@ ESTIMATORS: dict[str, type[RiverEstimator]] = {
 
 
 def _encode(model: RiverEstimator, compact: bool) -> tuple[persist.Json, persist.Arrays]:
+    model = copy.deepcopy(model)  # one moment, whatever other threads learn meanwhile
     arrays: persist.Arrays = {}
     body = {
         "class": type(model).__name__,

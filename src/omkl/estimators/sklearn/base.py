@@ -4,6 +4,8 @@
 50 to 100 microseconds for each call: pass chunks of rows, or use the river API or `Online` for single rows.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -22,6 +24,7 @@ from omkl.estimators.cores import Scaling, new_label_core, new_number_core, sett
 from omkl.estimators.documentation import with_parameters
 from omkl.features import column_names
 from omkl.kernels import Kernel
+from omkl.lock import Locked, locked
 from omkl.online import Online
 
 if TYPE_CHECKING:
@@ -40,7 +43,7 @@ class FittedAttributes:
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class Estimator(BaseEstimator, FittedAttributes):  # type: ignore[misc]  # scikit-learn has no types
+class Estimator(Locked, BaseEstimator, FittedAttributes):  # type: ignore[misc]  # scikit-learn has no types
     """Validation, randomness and attributes that all estimators have.
 
     random_state : int, RandomState or None, default=None
@@ -86,6 +89,18 @@ class Estimator(BaseEstimator, FittedAttributes):  # type: ignore[misc]  # sciki
     def _fitted(self) -> Self:
         check_is_fitted(self, "core_")
         return self
+
+    @contextmanager
+    def _unchanged_on_error(self) -> Iterator[None]:
+        """After an error the estimator has the attributes that it had before."""
+        before = dict(self.__dict__)
+        try:
+            yield
+        except BaseException:
+            for name in set(self.__dict__) - set(before):
+                delattr(self, name)
+            self.__dict__.update(before)
+            raise
 
     def _learners(self) -> list[Online]:
         """Those that predict: one, or one for each label."""
@@ -140,22 +155,27 @@ class Regressor(RegressorMixin, Estimator):  # type: ignore[misc]  # scikit-lear
         rows, targets = validate_data(self, X, y, reset=reset, dtype=np.float64, order="C", y_numeric=True)
         return rows, np.ascontiguousarray(targets, dtype=np.float64)
 
+    @locked
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Forget what was learned and learn the rows in their order."""
-        rows, targets = self._validated(X, y, reset=True)
-        self.core_ = self.new_core()
-        self.core_.learn_rows(rows, targets)
+        with self._unchanged_on_error():
+            rows, targets = self._validated(X, y, reset=True)
+            self.core_ = self.new_core()
+            self.core_.learn_rows(rows, targets)
         return self
 
+    @locked
     def partial_fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Learn the rows in their order, starting from what was learned before."""
         self._learn(X, y, sample_weight)
         return self
 
+    @locked
     def predict_then_learn(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Vector:
         """The prediction of each row, made before that row is learned (one call for all rows)."""
         return self._learn(X, y, sample_weight)
 
+    @locked
     def predict(self, X: ArrayLike) -> Vector:
         """Predictions; nothing is learned."""
         core = self._fitted().core_
@@ -200,14 +220,17 @@ class Classifier(ClassifierMixin, Estimator):  # type: ignore[misc]  # scikit-le
         check_classification_targets(labels)
         return rows, labels
 
+    @locked
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Forget what was learned and learn the rows in their order."""
-        rows, labels = self._validated(X, y, reset=True)
-        self.classes_ = np.unique(labels)
-        self.core_ = self.new_core()
-        self.core_.learn_rows(rows, labels.tolist())
+        with self._unchanged_on_error():
+            rows, labels = self._validated(X, y, reset=True)
+            self.classes_ = np.unique(labels)
+            self.core_ = self.new_core()
+            self.core_.learn_rows(rows, labels.tolist())
         return self
 
+    @locked
     def partial_fit(
         self, X: ArrayLike, y: ArrayLike, classes: ArrayLike | None = None, sample_weight: ArrayLike | None = None
     ) -> Self:
@@ -215,12 +238,14 @@ class Classifier(ClassifierMixin, Estimator):  # type: ignore[misc]  # scikit-le
         self._learn(X, y, classes, sample_weight)
         return self
 
+    @locked
     def predict_then_learn(
         self, X: ArrayLike, y: ArrayLike, classes: ArrayLike | None = None, sample_weight: ArrayLike | None = None
     ) -> Array:
         """The label predicted for each row before that row is learned (one call for all rows)."""
         return self._most_likely(self._learn(X, y, classes, sample_weight))
 
+    @locked
     def predict_proba_then_learn(
         self, X: ArrayLike, y: ArrayLike, classes: ArrayLike | None = None, sample_weight: ArrayLike | None = None
     ) -> Matrix:
@@ -228,14 +253,17 @@ class Classifier(ClassifierMixin, Estimator):  # type: ignore[misc]  # scikit-le
         scores = self._learn(X, y, classes, sample_weight)
         return self._fitted().core_.to_probabilities(scores)
 
+    @locked
     def decision_function(self, X: ArrayLike) -> Matrix | Vector:
         """Scores: (rows,) for two labels, else (rows, labels)."""
         return self._fitted().core_.to_decision(self._scores(X))
 
+    @locked
     def predict_proba(self, X: ArrayLike) -> Matrix:
         """Probabilities of every label, (rows, labels)."""
         return self._fitted().core_.to_probabilities(self._scores(X))
 
+    @locked
     def predict(self, X: ArrayLike) -> Array:
         """The most likely label of each row."""
         return self._most_likely(self._scores(X))
@@ -294,6 +322,7 @@ class IntervalRegressor(Regressor):
     """A regressor with prediction intervals."""
 
     # a tuple on request, as scikit-learn's Gaussian processes return it
+    @locked
     def predict(self, X: ArrayLike, return_std: bool = False) -> Vector | tuple[Vector, Vector]:  # type: ignore[override]
         """Predictions; with `return_std` also half the width of the interval that holds 68 % of the targets."""
         core = self._fitted().core_
@@ -302,10 +331,12 @@ class IntervalRegressor(Regressor):
         out = core.predict_std(self._rows(X))
         return out[:, 0], out[:, 1]
 
+    @locked
     def predict_interval(self, X: ArrayLike, coverage: float = 0.9) -> Matrix:
         """(rows, 2): intervals that hold `coverage` of the targets, calibrated while learning."""
         return self._fitted().core_.predict_interval(self._rows(X), coverage)
 
+    @locked
     def predict_interval_then_learn(self, X: ArrayLike, y: ArrayLike, coverage: float = 0.9) -> Matrix:
         """(rows, 3): prediction, lower and upper end of each row, before that row is learned."""
         first = not hasattr(self, "core_")

@@ -1,5 +1,7 @@
 """scikit-learn estimators in model files."""
 
+import copy
+
 import numpy as np
 
 from omkl import persist
@@ -28,6 +30,7 @@ def require_labels(model: Estimator, core: LabelCore) -> None:
 
 
 def encode(model: Estimator, compact: bool) -> tuple[persist.Json, persist.Arrays]:
+    model = copy.deepcopy(model)  # one moment, whatever other threads learn meanwhile
     arrays: persist.Arrays = {}
     core = getattr(model, "core_", None)
     body = {

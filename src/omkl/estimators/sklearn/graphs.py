@@ -9,13 +9,14 @@ from omkl.algorithms.weights import normalised
 from omkl.arrays import Index, Mask, Vector
 from omkl.estimators import plots
 from omkl.kernels import Kernel
+from omkl.lock import Locked, locked
 from omkl.online import Online
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-class SimilarityGraphMixin:
+class SimilarityGraphMixin(Locked):
     """Attributes of an algorithm that has a similarity graph."""
 
     if TYPE_CHECKING:  # which the estimators have
@@ -51,12 +52,14 @@ class RefinedGraphMixin(SimilarityGraphMixin):
         refine: bool
 
     @property
+    @locked
     def refined_graph_(self) -> Mask:
         """The graph of the next round: `graph_` with the edges that refinement adds, for the first of many labels."""
         online = self._learners()[0]
         return graph.refined(online.problem.graph.A, online.state.d) if self.refine else self.graph_
 
     @property
+    @locked
     def node_weights_(self) -> Vector:
         """u / sum(u): (N,), or (labels, N) where there are more than two labels."""
         rows = np.array([normalised(online.state.log_u) for online in self._learners()])
