@@ -176,7 +176,8 @@ class Reader {
   Descent descent() const {
     const Reader s = part("descent");
     return {s.one_of("loss", {"squared", "logistic", "hinge"}), s.number("lam"),
-            s.one_of("stabiliser", {"none", "aware", "floor", "project"}), s.number("radius")};
+            s.one_of("stabiliser", {"none", "aware", "floor", "project"}), s.number("radius"),
+            s.number("resting_margin")};
   }
 
   Frequencies frequencies(const char *name) {
