@@ -4,7 +4,7 @@ The step follows the gradient flow of loss and ridge, d theta / dt = -C'(f, y) z
 for a time k, where a gradient step would follow the gradient at its start. For lambda = 0 it is the step of
 Karampatziakis and Langford (2011). Since |z| = 1,
 
-    theta(k) = exp(-2 lambda k) theta(0) + a z,    a = f(k) - exp(-2 lambda k) f(0),    df / dt = -C'(f, y) - 2 lambda f:
+    theta(k) = exp(-2 lambda k) theta(0) + a z,   a = f(k) - exp(-2 lambda k) f(0),   df / dt = -C'(f, y) - 2 lambda f:
 
 what is orthogonal to z shrinks, and the prediction follows an equation of its own, which has a closed form (squared,
 hinge) or is solved by quadrature (logistic). It never passes the minimum of loss and ridge, however large k is.

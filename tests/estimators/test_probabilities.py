@@ -18,10 +18,10 @@ CLASSIFIERS = [omkl.GraphMKLClassifier, omkl.RakerClassifier, omkl.SFGMKLClassif
 EVERY = pytest.mark.parametrize("kind", CLASSIFIERS, ids=lambda kind: kind.__name__)
 ANNOUNCED = list("abcd")
 
+INPUTS, WEIGHTS = [-1e9, -1.5, 0.0, 0.3, 2.0], [1e-9, 0.5, 1.0, 1e3]
 streams = st.lists(
-    st.tuples(st.sampled_from([-1e9, -1.5, 0.0, 0.3, 2.0]), st.sampled_from("abc"), st.sampled_from([1e-9, 0.5, 1.0, 1e3])),
-    min_size=1, max_size=30,
-)  # fmt: skip
+    st.tuples(st.sampled_from(INPUTS), st.sampled_from("abc"), st.sampled_from(WEIGHTS)), min_size=1, max_size=30
+)
 
 
 def small(kind, **seed):
