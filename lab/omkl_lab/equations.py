@@ -28,8 +28,8 @@ class Equation(NamedTuple):
 
 
 EQUATIONS = {
-    "3": Equation(
-        "eq:24",
+    "z": Equation(
+        "without a number, after eq:24",
         "features z of x from D spectral draws psi_1, ..., psi_D of kernel i",
         "z_i(x) = [sin(psi_1 . x), ..., sin(psi_D . x), cos(psi_1 . x), ..., cos(psi_D . x)] / sqrt(D)",
     ),
@@ -99,6 +99,9 @@ GRAPH_MKL = {
     "G18": Equation(
         "learning", "update of the Cholesky factor", "R <- T R with T' T = I - c phi phi' / (1 + c q), where c > 0"
     ),
+    "G61": Equation(
+        "learning", "factor of a diagonal covariance", "R_kk <- R_kk / sqrt(1 + c phi_k^2), with more than 1024 inputs"
+    ),
     "G19": Equation(
         "learning",
         "logistic step",
@@ -136,6 +139,7 @@ GRAPH_MKL = {
     "G37": Equation("change", "winner of a trial", "the challenger where its W is greater, after 500 rounds"),
     "G38": Equation("intervals", "half widths", "h <- h exp(0.05 ([|y - y^| > h s] - (1 - coverage)))"),
     "G39": Equation("intervals", "half width of any coverage", "linear in log h between the tracked levels"),
+    "G62": Equation("growth", "diagonal of a covariance", "R_kk <- sqrt(sum_j R_jk^2), beyond 1024 inputs"),
     "G40": Equation(
         "growth",
         "least squares without some features",
@@ -157,8 +161,8 @@ def tagged(patterns: Iterable[str]) -> dict[str, list[Place]]:
     found: dict[str, list[Place]] = {}
     for path in sorted(path for pattern in patterns for path in ROOT.glob(pattern)):
         for line, text in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
-            if tag := re.search(r"^(.*\S)\s+(?:#|//) ((?:\(G?\d+[ab]?\) ?)+)$", text):
-                for number in re.findall(r"G?\d+[ab]?", tag[2]):
+            if tag := re.search(r"^(.*\S)\s+(?:#|//) ((?:\((?:G?\d+[ab]?|z)\) ?)+)$", text):
+                for number in re.findall(r"G?\d+[ab]?|z", tag[2]):
                     place = Place(path.relative_to(ROOT).as_posix(), line, tag[1].strip())
                     found.setdefault(number, []).append(place)
     return found
@@ -182,8 +186,8 @@ def page() -> str:
         "# The equations in the code",
         "",
         "Written by `make equations` from the numbers at the ends of the lines; a test keeps it true. Numbers are the",
-        "printed ones of the paper (arXiv 2102.04690), with the label in its LaTeX source beside them. Numbers that",
-        "begin with G are those of [GraphMKL](graph_mkl.md).",
+        "printed ones of the paper (arXiv 2102.04690), with the label in its LaTeX source beside them; (z) has no",
+        "number there. Numbers that begin with G are those of [GraphMKL](graph_mkl.md).",
         *entries(EQUATIONS, found, "({})"),
         *entries(GRAPH_MKL, found, "([{0}](graph_mkl.md#{0}))"),
     ]

@@ -210,7 +210,7 @@ STEPS: tuple[tuple[str, str, str], ...] = (
     ("estimators", "scaling", "checked; features in their order"),
     ("scaling", "online", "standardised"),
     ("online", "engine", "with a random number per row, one call per chunk"),
-    ("engine", "engine", "the node's neighbours predict: z (3), f (4)"),
+    ("engine", "engine", "the node's neighbours predict: z (z), f (4)"),
     ("engine", "engine", "their combination is the prediction (13)"),
     ("engine", "engine", "p (12), q (15), losses (5) (14) (16)"),
     ("engine", "engine", "updates: theta (17), w (18a), u (18b)"),

@@ -39,7 +39,7 @@ def regularised(f: np.ndarray, y: np.ndarray, norm2: float) -> float:
 
 def test_the_best_function_has_ridge_t_lambda_and_nothing_near_it_is_better():
     kernel = Gaussian(0.5)
-    found = hindsight.exact([kernel], STREAM.X, STREAM.y, LAM)
+    (found,) = hindsight.best([hindsight.exact([kernel], STREAM.X, STREAM.y, LAM)])
     K = kernel.value(STREAM.X, STREAM.X)
     alpha = np.linalg.solve(K + len(K) * LAM * np.eye(len(K)), STREAM.y)
     assert found.loss == pytest.approx(regularised(K @ alpha, STREAM.y, alpha @ K @ alpha))
@@ -53,18 +53,24 @@ def test_the_best_function_has_ridge_t_lambda_and_nothing_near_it_is_better():
 
 def test_the_best_kernel_is_the_one_of_least_loss():
     kernels = dictionary("paper")[5::9]
-    each = [hindsight.exact([kernel], STREAM.X, STREAM.y, LAM) for kernel in kernels]
-    together = hindsight.exact(kernels, STREAM.X, STREAM.y, LAM)
+    each = [hindsight.best([hindsight.exact([kernel], STREAM.X, STREAM.y, LAM)])[0] for kernel in kernels]
+    (together,) = hindsight.best([hindsight.exact(kernels, STREAM.X, STREAM.y, LAM)])
     assert together.loss == min(best.loss for best in each)
     assert together.kernel == int(np.argmin([best.loss for best in each]))
     assert max(best.C for best in each) == together.C
 
 
+def test_the_best_kernel_is_one_for_all_runs_whatever_is_best_in_the_first():
+    runs = [[hindsight.Fit(1.0, 5.0, 2.0), hindsight.Fit(1.1, 6.0, 3.0)],
+            [hindsight.Fit(2.0, 7.0, 9.0), hindsight.Fit(1.0, 8.0, 4.0)]]  # fmt: skip
+    assert hindsight.best(runs) == [hindsight.Best(1, 1.1, 6.0, 3.0, 3.0), hindsight.Best(1, 1.0, 8.0, 9.0, 4.0)]
+
+
 def test_many_random_features_come_close_to_the_kernel_itself():
     kernels = [Gaussian(0.5)]
-    exact = hindsight.exact(kernels, STREAM.X, STREAM.y, LAM)
+    (exact,) = hindsight.exact(kernels, STREAM.X, STREAM.y, LAM)
     V = frequencies(kernels, column_names(3), 800, 0)
-    near = hindsight.in_features(V, STREAM.X, STREAM.y, LAM)
+    (near,) = hindsight.in_features(V, STREAM.X, STREAM.y, LAM)
     assert near.loss == pytest.approx(exact.loss, rel=0.05)
     assert near.norm2 == pytest.approx(exact.norm2, rel=0.15)
     assert pytest.approx(exact.C, rel=0.05) == near.C

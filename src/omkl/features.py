@@ -26,7 +26,7 @@ def features(V: Matrix, x: Vector) -> Matrix:
            [0.707, 0.   ]])
     """
     phase = x @ V
-    z: Matrix = np.stack((np.sin(phase), np.cos(phase))) / np.sqrt(V.shape[1])  # (3)
+    z: Matrix = np.stack((np.sin(phase), np.cos(phase))) / np.sqrt(V.shape[1])  # (z)
     return z
 
 

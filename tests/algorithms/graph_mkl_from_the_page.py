@@ -54,7 +54,7 @@ class Scaling:
 
 def kernel_features(V, x, scaling):
     phase = scaling.inputs(x) @ V
-    return np.concatenate([np.sin(phase), np.cos(phase)]) / np.sqrt(len(phase))  # (3)
+    return np.concatenate([np.sin(phase), np.cos(phase)]) / np.sqrt(len(phase))  # (z)
 
 
 def linear_features(x, scaling):
@@ -101,11 +101,37 @@ class LeastSquares:
             self.P = self.P - count / (1 + count * q) * np.outer(Pz, Pz)  # (G18)
 
 
+class Diagonal:
+    """Put before LeastSquares or Logistic: the inverse variance of every coefficient on its own."""
+
+    def __init__(self, K, length, ridge, min_leverage):
+        super().__init__(K, 1, ridge, min_leverage)
+        self.theta, self.precision = np.zeros((K, length)), np.full(length, ridge)
+
+    def leverage(self, z):
+        return (z**2 / self.precision).sum()
+
+    def update(self, z, gap, weight):
+        q, count = self.leverage(z), weight
+        self.theta = self.theta + weight / (1 + weight * q) * np.outer(gap, z / self.precision)
+        if self.min_leverage > 0:
+            count = min(weight, 1 / self.min_leverage - 1 / max(q, 1e-12))
+        self.precision = self.precision + max(count, 0) * z**2  # (G61)
+
+
 class Logistic(LeastSquares):
     def learn(self, z, Y, weight, scaling):
         p = softmax(scaling.shift + self.theta @ z)
         kappa = max(p.max() * (1 - p.max()), 0.05)
         self.update(z, (Y - p) / kappa, kappa * weight)  # (G19)
+
+
+class DiagonalLeastSquares(Diagonal, LeastSquares):
+    pass
+
+
+class DiagonalLogistic(Diagonal, Logistic):
+    pass
 
 
 class Expert:
@@ -158,9 +184,11 @@ class ExpertSet:
             starts += [partial(Gradient, K, 2 * D, step) for step in settings.steps]
             self.experts += [Expert(partial(kernel_features, V), start) for start in starts]
         if K == 1:
-            self.experts += [Expert(linear_features, partial(LeastSquares, 1, 1 + d, settings.ridge, least), True)]
+            kind = LeastSquares if d <= 1024 else DiagonalLeastSquares
+            self.experts += [Expert(linear_features, partial(kind, 1, 1 + d, settings.ridge, least), True)]
         else:
-            self.experts.append(Expert(linear_features, partial(Logistic, K, 1 + d, 1 / d, least)))
+            kind = Logistic if d <= 1024 else DiagonalLogistic
+            self.experts.append(Expert(linear_features, partial(kind, K, 1 + d, 1 / d, least)))
             self.experts.append(Expert(partial(squared_features, D), partial(Logistic, K, 2 * D, 1 / d, least)))
         self.experts += [MemoryExpert(width, K) for width in settings.widths]
         self.stack = LeastSquares(1, len(self.experts), 100.0, least)

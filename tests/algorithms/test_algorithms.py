@@ -31,7 +31,7 @@ from omkl.errors import DivergenceError
 from omkl.features import features
 from omkl.graph import Graph, refined
 from omkl.kernels import Gaussian
-from omkl.losses import LOSSES
+from omkl.losses import LOSSES, resting_margin
 
 LOSS = pytest.mark.parametrize("loss", LOSSES)
 STABILISER = pytest.mark.parametrize("stabiliser", STABILISERS)
@@ -279,8 +279,9 @@ def test_a_sample_of_weight_0_teaches_nothing_whatever_the_stabiliser(learner, s
 
 
 @LOSS
-def test_under_aware_a_sample_of_weight_3_moves_theta_as_three_samples_would(loss):
-    changes = {"loss": loss, "ridge": 0.0, "horizon": 100}
+@pytest.mark.parametrize("ridge", [0.0, 1e-3, 0.7])
+def test_under_aware_a_sample_of_weight_3_moves_theta_as_three_samples_would(loss, ridge):
+    changes = {"loss": loss, "ridge": ridge, "horizon": 100}
     problem = Case("raker", changes).problem(2, seed=1)
     before = last(going("raker", **changes))
     x, y = np.array([0.2, -0.7]), -1.0
@@ -290,6 +291,21 @@ def test_under_aware_a_sample_of_weight_3_moves_theta_as_three_samples_would(los
         thrice, _ = raker.step(problem, thrice, x, y, np.empty(0))
     assert np.abs(once.theta - before.theta).max() > 1e-3
     np.testing.assert_allclose(once.theta, thrice.theta, rtol=0, atol=1e-14)
+
+
+@pytest.mark.parametrize("learner", DESCENDING)
+@LOSS
+def test_under_aware_a_first_sample_of_weight_1000_is_learned_up_to_the_ridge(learner, loss):
+    """1 / (1 + lambda), the corner of the hinge, and the logistic margin that balances a ridge of lambda."""
+    problem = Case(learner, {"loss": loss, "ridge": 1e-3, "learning_rate": 10.0}).problem(2, seed=1)
+    algorithm = algorithms.get(learner)
+    r, x = np.full(algorithm.uniforms(problem), 0.5), np.array([0.2, -0.7])
+    state, _ = algorithm.step(problem, algorithm.init(problem, r), x, 1.0, r, 1000.0)
+    wanted = {"squared": 1 / 1.001, "hinge": 1.0, "logistic": resting_margin(0.002)}[loss]
+    learned = [i for i in range(len(state.theta)) if state.theta[i].any()]
+    assert learned
+    for i in learned:
+        assert np.vdot(state.theta[i], features(problem.V[i], x)) == pytest.approx(wanted, rel=1e-12)
 
 
 # Stabilisers

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 from graph_mkl_from_the_page import GraphMKL
 
-from omkl import GraphSettings, Online, algorithms
+from omkl import Gaussian, GraphSettings, Online, algorithms
 
 TOLERANCE = 1e-8  # rounding makes about 1e-11
 SMALL = {"n_features": 8, "warm_up": 60, "evaluate": 6}
@@ -96,3 +96,24 @@ def test_labels_that_change_until_the_challenger_has_replaced_the_incumbent():
     np.testing.assert_allclose(actual.trend, expected.trend, rtol=TOLERANCE)
     assert page.sets[0].age < 250
     assert len(page.sets) == 1
+
+
+def wide_stream(rows, inputs=1030):
+    rng = np.random.default_rng(5)
+    X = rng.normal(size=(rows, inputs)) * np.geomspace(0.1, 100, inputs)
+    return X, X[:, ::7].sum(axis=1) / 100
+
+
+def test_numbers_of_more_inputs_than_a_full_covariance_is_kept_for():
+    X, y = wide_stream(70)
+    settings = GraphSettings(kernels=[Gaussian(1.0)], n_features=6, evaluate="all", adapt=False)
+    weight = np.random.default_rng(2).choice([0.3, 1.0, 2.5], size=70)
+    expected, actual, _ = page_and_library(settings, X, y, weight)
+    assert_same_numbers(expected, actual)
+
+
+def test_labels_of_more_inputs_than_a_full_covariance_is_kept_for():
+    X, y = wide_stream(70)
+    settings = GraphSettings(task="classification", outputs=2, kernels=[Gaussian(1.0)], n_features=6, evaluate="all")
+    expected, actual, _ = page_and_library(settings, X, (y > 0).astype(float))
+    np.testing.assert_allclose(actual.predictions, expected.predictions, rtol=TOLERANCE)

@@ -29,6 +29,7 @@ from omkl.algorithms.schedule import Schedule
 from omkl.algorithms.settings import Settings
 from omkl.engine import _native
 from omkl.errors import DivergenceError
+from omkl.features import features
 from omkl.kernels import Gaussian
 from omkl.losses import LOSSES
 from omkl.online import Checkpoint, Online
@@ -312,6 +313,28 @@ def test_the_engine_and_numpy_agree_where_some_phases_are_outside_the_range_of_t
     chosen = small(kernels=[Gaussian(scale) for scale in np.geomspace(1e-6, 1.0, 5)], **GENTLE)
     X *= largest / np.abs(X[0, 0] * algorithms.problem(learner, chosen, 1).V).max()
     assert_lockstep(learner, chosen, 1, X, y)
+
+
+# The aware step
+
+
+@ISA
+@LOSS
+@pytest.mark.parametrize("lam", [0.0, 1e-22, 1e-9, 1e-3, 0.3, 0.7, 40.0, 1e12, 1e250])
+def test_an_aware_step_of_any_length_is_the_same_in_the_engine_and_in_numpy(isa, loss, lam):
+    V, x = np.array([[[0.7, -1.3, 0.4]]]), np.array([1.5])
+    problem = raker.Problem(V, Descent(loss, lam, "aware"), Schedule(1.0, 0.0))
+    z = features(V[0], x)
+    for f in (0.0, 1e-9, 0.3, 1.0, 4.66, 60.0, 1e6):
+        for sign in (-1, 1):
+            state = raker.State(sign * f * z[None], np.zeros(1), 0)
+            online = Online("raker", problem, checkpoint=Checkpoint(state, np.random.PCG64(0).state, 0), isa=isa)
+            start = online.checkpoint()
+            for k in (0.0, 1e-12, 0.01, 0.7, 9.0, 1e3, 1e9):
+                online.restore(start)
+                wanted, _ = raker.step(problem, state, x, 1.0, np.empty(0), k)
+                online.run(x[None], np.ones(1), np.array([k]))
+                np.testing.assert_allclose(online.state.theta, wanted.theta, rtol=0, atol=1e-14 * max(1, f))
 
 
 # Draws

@@ -43,9 +43,9 @@ def stream(rows=250, d=12):
 def test_both_apis_predict_the_same_to_the_last_bit(kind, monkeypatch):
     X, y, labels = stream()
     river, sklearn = kind(seed=7), getattr(omkl, kind.__name__)(random_state=7)
-    if kind is omkl.river.GraphMKLClassifier:  # which makes use of labels announced; river announces none
-        announced = omkl.GraphMKLClassifier.new_core
-        monkeypatch.setattr(omkl.GraphMKLClassifier, "new_core", lambda model: unannounced(announced(model)))
+    if kind not in REGRESSORS:  # labels announced have a probability from the start; river announces none
+        announced = type(sklearn).new_core
+        monkeypatch.setattr(type(sklearn), "new_core", lambda model: unannounced(announced(model)))
     if kind in REGRESSORS:
         targets, chunk = y, sklearn.predict_then_learn(X, y)
     else:
@@ -60,7 +60,7 @@ def test_both_apis_predict_the_same_to_the_last_bit(kind, monkeypatch):
 
 
 def unannounced(core):
-    return type(core)(core.learner, core.settings, core.seed, core.names)
+    return type(core)(core.learner, core.settings, core.seed, core.names, "online")
 
 
 def test_a_new_feature_keeps_what_was_learned_and_its_name_decides_its_frequencies():

@@ -8,14 +8,13 @@ floor    never let q fall below 2 eta, so that a step never passes the target
 project  project theta on the ball |theta| <= radius of (as2)
 """
 
-import math
 from typing import Literal, NamedTuple, Protocol
 
 import numpy as np
 
 from omkl.arrays import Matrix, Vector
 from omkl.errors import DivergenceError
-from omkl.losses import LossName, aware_step, derivative
+from omkl.losses import LONGEST, LossName, aware_step, derivative, resting_margin
 
 Stabiliser = Literal["none", "aware", "floor", "project"]
 
@@ -31,6 +30,11 @@ class Descent(NamedTuple):
     stabiliser: Stabiliser = "none"
     radius: float = 10.0  # C_theta of (as2), for "project"
 
+    @property
+    def resting_margin(self) -> float:
+        """Where "aware" ends for the logistic loss; the engine reads it, to compute it once."""
+        return resting_margin(min(2 * self.lam, LONGEST))
+
 
 def importance(descent: Descent, q: float, eta: float, weight: float) -> float:
     """weight / q, the importance weight of a sample that a kernel sees with probability q."""
@@ -42,7 +46,8 @@ def descend(descent: Descent, theta: Matrix, z: Matrix, f: float, y: float, k: f
     """theta after a step of length k = eta / q."""
     loss, lam, stabiliser, radius = descent
     if stabiliser == "aware":
-        moved: Matrix = math.exp(-2 * lam * k) * (theta - aware_step(loss, f, y, k) * z)
+        factor, a = aware_step(loss, lam, f, y, k)
+        moved: Matrix = factor * theta + a * z
         return moved
     gradient = derivative(loss, f, y) * z + 2 * lam * theta
     moved = theta - k * gradient  # (17)

@@ -25,10 +25,9 @@ OMKL_INLINE double importance(const Descent &descent, double q, double eta, doub
 // without another pass.
 OMKL_INLINE void descend(const Descent &descent, double f, double norm, double y, double k, double &shrink,
                          double &along) {
-  const auto [loss, lam, stabiliser, radius] = descent;
+  const auto &[loss, lam, stabiliser, radius, resting_margin] = descent;
   if (stabiliser == Stabiliser::aware) {
-    shrink = exp(-2 * lam * k);
-    along = -shrink * aware_step(loss, f, y, k);
+    aware_step(loss, lam, resting_margin, f, y, k, shrink, along);
     return;
   }
   shrink = 1 - 2 * lam * k;

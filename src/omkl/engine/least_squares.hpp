@@ -34,6 +34,17 @@ OMKL_INLINE void factor_times(const double *R, long n, long stride, const double
   for (; i < stride; ++i) phi[i] = 0;
 }
 
+// The same, and the update below, where R is diagonal.
+OMKL_INLINE void diagonal_times(const double *R, long stride, const double *z, double *phi) {
+  for (long j = 0; j < stride; j += W) store(phi + j, load(R + j) * load(z + j));
+}
+
+OMKL_INLINE void diagonal_update(double *R, long stride, const double *phi, double counts, double *Pz) {
+  diagonal_times(R, stride, phi, Pz);
+  if (!(counts > 0)) return;
+  for (long j = 0; j < stride; ++j) R[j] /= sqrt(1 + counts * phi[j] * phi[j]);  // (G61)
+}
+
 // R = downdate(sqrt(counts) phi) R and Pz = R' phi, G registers of columns at a time, from their first row with an
 // entry in R down; R stays as it is where the row does not count.
 template <long G, bool COUNTS>

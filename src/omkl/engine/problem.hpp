@@ -26,6 +26,7 @@ struct Descent {
   double lam;
   Stabiliser stabiliser;
   double radius;
+  double resting_margin;  // where logistic loss and ridge balance
 };
 
 struct Frequencies {

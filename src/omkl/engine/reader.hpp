@@ -97,7 +97,8 @@ class ProblemReader {
   Descent descent() const {
     const Source s = source().part("descent");
     return {s.one_of("loss", {"squared", "logistic", "hinge"}), s.number("lam"),
-            s.one_of("stabiliser", {"none", "aware", "floor", "project"}), s.number("radius")};
+            s.one_of("stabiliser", {"none", "aware", "floor", "project"}), s.number("radius"),
+            s.number("resting_margin")};
   }
 
   Frequencies frequencies(const char *name) {

@@ -6,12 +6,14 @@ from typing import Self, TypeVar
 import numpy as np
 
 from omkl.algorithms.base import AlgorithmSettings
-from omkl.arrays import Matrix, Vector
+from omkl.arrays import Mask, Matrix, Vector
 from omkl.estimators.core import LabelCore, Row, Scale
 from omkl.online import Online
 from omkl.persist import Arrays, Json, demand, plain
 
 F = TypeVar("F", Vector, float)  # predictions for many rows, or for one
+
+LEAST_PROBABILITY = 1e-300  # of a known label; its logarithm is finite
 
 
 class ClassificationCore(LabelCore):
@@ -93,8 +95,9 @@ class ClassificationCore(LabelCore):
             columns = self._label_scores([online.predict_rows_unchecked(Xs) for online in self.each])
             return np.stack(columns, axis=1) if columns else np.empty((len(X), 0))
 
-    def to_probabilities(self, scores: Matrix) -> Matrix:
-        return probabilities(scores)
+    def to_probabilities(self, scores: Matrix, learned: Vector | float) -> Matrix:
+        p = probabilities(scores)
+        return p if self.n_classes is None else with_announced(p, np.isfinite(scores), learned)
 
     def to_decision(self, scores: Matrix) -> Matrix:
         if scores.shape[1] != 2:
@@ -141,7 +144,8 @@ class ClassificationCore(LabelCore):
         with self._lock:
             row = self.row(x, learn=False)
             scores = self._label_scores([online.predict_unchecked(row) for online in self.each])
-            return [float(p) for p in probabilities(np.array([scores]))[0]]
+            p: list[float] = probabilities(np.array([scores]))[0].tolist()
+            return p
 
     def learn_row(self, x: Row, y: Hashable, weight: float) -> None:
         with self._lock:
@@ -201,13 +205,29 @@ def stacked(parts: Sequence[Matrix], labels: int, unknown: float) -> Matrix:
 def probabilities(scores: Matrix) -> Matrix:
     """Logistic scores (rows, labels) as probabilities: one against the rest, each row normalised.
 
+    Labels that are not known, of score -inf, have none. A known label has some, however low its score is.
+
     >>> probabilities(np.array([[-1.0, 1.0], [0.0, -np.inf]])).round(3)
     array([[0.269, 0.731],
            [1.   , 0.   ]])
     """
     p: Matrix = np.exp(-np.logaddexp(0.0, -scores))
+    p = np.where(np.isfinite(scores), np.maximum(p, LEAST_PROBABILITY), 0.0)
     total = p.sum(axis=1, keepdims=True)
-    known = np.isfinite(scores)
-    even: Matrix = known / np.maximum(known.sum(axis=1, keepdims=True), 1)
-    np.divide(p, total, out=even, where=total > 0)
-    return even
+    out: Matrix = np.divide(p, total, out=p, where=total > 0)
+    return out
+
+
+def with_announced(p: Matrix, known: Mask, learned: Vector | float) -> Matrix:
+    """Probabilities (rows, labels), with those of labels that were announced and have not come in `learned` rows.
+
+    By Laplace's rule of succession each of them has 1 / (learned + labels). The most likely label stays the same: the
+    mean probability of those that have come is at least twice as large.
+
+    >>> with_announced(np.array([[0.0, 0.0], [0.0, 1.0]]), np.array([[False, False], [False, True]]), np.array([0, 1]))
+    array([[0.5       , 0.5       ],
+           [0.33333333, 0.66666667]])
+    """
+    each = 1 / (np.broadcast_to(learned, len(p))[:, None] + p.shape[1])
+    out: Matrix = np.where(known, p * (1 - each * (~known).sum(axis=1, keepdims=True)), each)
+    return out

@@ -14,7 +14,7 @@ import numpy as np
 
 from omkl import algorithms
 from omkl.algorithms.base import AlgorithmSettings, Task
-from omkl.arrays import Matrix, Vector
+from omkl.arrays import Array, Matrix, Vector
 from omkl.engine import gather
 from omkl.lock import Locked, ModelLock, locked
 from omkl.online import Online
@@ -228,8 +228,8 @@ class LabelCore(Core):
         """(rows, labels)"""
 
     @abstractmethod
-    def to_probabilities(self, scores: Matrix) -> Matrix:
-        """Scores as probabilities; columns may be in any order."""
+    def to_probabilities(self, scores: Matrix, learned: Vector | float) -> Matrix:
+        """Scores as probabilities; columns may be in any order. `learned`: rows learned before each of these."""
 
     @abstractmethod
     def to_decision(self, scores: Matrix) -> Matrix:
@@ -246,13 +246,27 @@ class LabelCore(Core):
     def learn_row(self, x: Row, y: Hashable, weight: float) -> None:
         """Learn one row."""
 
-    def probabilities(self, X: Matrix) -> Matrix:
-        """(rows, labels)"""
-        return self.to_probabilities(self.scores(X))
+    def probabilities(self, X: Matrix, classes: Array | None = None) -> Matrix:
+        """(rows, labels), or a column for each of the sorted `classes`, whether it has come or not."""
+        with self._lock:
+            return self.to_probabilities(self.arranged(self.scores(X), classes), self.online.t)
 
-    def learn_rows_probabilities(self, X: Matrix, y: Sequence[Hashable], weight: Vector | None = None) -> Matrix:
-        """(rows, labels known in the end): probabilities of each row before it was learned."""
-        return self.to_probabilities(self.learn_rows(X, y, weight))
+    def learn_rows_probabilities(
+        self, X: Matrix, y: Sequence[Hashable], weight: Vector | None = None, classes: Array | None = None
+    ) -> Matrix:
+        """(rows, labels known in the end, or `classes`): probabilities of each row before it was learned."""
+        with self._lock:
+            learned = self.online.t + np.arange(len(X), dtype=np.float64)
+            return self.to_probabilities(self.arranged(self.learn_rows(X, y, weight), classes), learned)
+
+    def arranged(self, scores: Matrix, classes: Array | None) -> Matrix:
+        """Scores with a column for each of the sorted `classes`."""
+        if classes is None:
+            return scores
+        place = np.searchsorted(classes, np.array(self.labels, dtype=classes.dtype))
+        out = np.full((len(scores), len(classes)), self.unknown)
+        out[:, place] = scores
+        return out
 
 
 def check_row(x: Row) -> None:

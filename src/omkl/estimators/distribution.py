@@ -9,12 +9,10 @@ from omkl.algorithms.base import AlgorithmSettings
 from omkl.algorithms.graph_mkl.constants import ONE_SIGMA
 from omkl.algorithms.graph_mkl.intervals import half_width, interval
 from omkl.arrays import Matrix, Vector
-from omkl.estimators.classification import split_at_new_labels, stacked
+from omkl.estimators.classification import LEAST_PROBABILITY, split_at_new_labels, stacked
 from omkl.estimators.core import LabelCore, NumberCore, Row, Scale, only
 from omkl.online import Online
 from omkl.persist import Arrays, Json, demand, plain
-
-LEAST_PROBABILITY = 1e-300  # whose logarithm is still finite
 
 
 class LabelSettings(AlgorithmSettings, Protocol):
@@ -126,7 +124,7 @@ class DistributionClassificationCore(LabelCore):
         with self._lock:
             return normalised_rows(self.online.predict_rows_unchecked(X)[:, : len(self._labels)])
 
-    def to_probabilities(self, scores: Matrix) -> Matrix:
+    def to_probabilities(self, scores: Matrix, learned: Vector | float) -> Matrix:
         return scores
 
     def to_decision(self, scores: Matrix) -> Matrix:
@@ -143,16 +141,17 @@ class DistributionClassificationCore(LabelCore):
                 index = {label: float(k) for k, label in enumerate(self._labels)}
                 w = None if weight is None else weight[start:stop]
                 targets = np.array([index[label] for label in y[start:stop]])
-                part = self.online.run_unchecked(X[start:stop], targets, w)
+                part = normalised_rows(self.online.run_unchecked(X[start:stop], targets, w))
                 if new_label:  # the row that brings a label is predicted before the label is known
                     part[0], part[0, : before.shape[1]] = 0, before
                 parts.append(part)
-            return normalised_rows(stacked(parts, len(self._labels), 0.0))
+            return stacked(parts, len(self._labels), 0.0)
 
     def probabilities_row(self, x: Row) -> list[float]:
         with self._lock:
             p = self.online.predict_rows_unchecked(self.row(x, learn=False)[None])[:, : len(self._labels)]
-            return [float(probability) for probability in normalised_rows(p)[0]]
+            probabilities: list[float] = normalised_rows(p)[0].tolist()
+            return probabilities
 
     def learn_row(self, x: Row, y: Hashable, weight: float) -> None:
         with self._lock:
@@ -173,7 +172,7 @@ class DistributionClassificationCore(LabelCore):
 
 
 def normalised_rows(p: Matrix) -> Matrix:
-    """Probabilities that sum to 1 to the last digit, where there are any."""
-    total = p.sum(axis=1, keepdims=True)
-    out: Matrix = np.divide(p, total, out=np.zeros_like(p), where=total > 0)
+    """Probabilities that sum to 1 to the last digit, and none of which is 0."""
+    p = np.maximum(p, LEAST_PROBABILITY)
+    out: Matrix = p / p.sum(axis=1, keepdims=True)
     return out

@@ -12,6 +12,7 @@ from typing import Any, BinaryIO, NamedTuple
 import numpy as np
 from streams import CASES, COMMITS, DESCENDING, PAPER, STABILISERS, Case, of_all_families, raw_and_turning, weights_of
 
+from omkl.algorithms.descent import Descent
 from omkl.algorithms.graph_mkl.constants import REFIT_AGES
 from omkl.algorithms.runner import ReferenceRunner
 from omkl.arrays import leaves
@@ -36,6 +37,8 @@ def write(file: BinaryIO, name: str, value: object) -> None:
 def write_object(file: BinaryIO, prefix: str, value: Any) -> None:
     """Fields of a Problem, or of what the engine sees of it; the parts of a part follow a dot."""
     fields = value._asdict() if isinstance(value, tuple) else vars(value)
+    if isinstance(value, Descent):
+        fields = {**fields, "resting_margin": value.resting_margin}
     for name, field in fields.items():
         if isinstance(field, tuple) and hasattr(field, "_fields"):
             write_object(file, f"{prefix}{name}.", field)

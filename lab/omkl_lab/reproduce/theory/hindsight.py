@@ -14,6 +14,14 @@ from omkl.arrays import Tensor, Vector
 from omkl.kernels import Kernel
 
 
+class Fit(NamedTuple):
+    """The best function of one kernel."""
+
+    loss: float  # sum over t of the regularised loss
+    norm2: float  # |f|^2
+    C: float  # sum_t |alpha_t|
+
+
 class Best(NamedTuple):
     kernel: int  # j*
     loss: float  # sum over t of the regularised loss of f*
@@ -22,7 +30,7 @@ class Best(NamedTuple):
     C_star: float  # the same for j* alone
 
 
-def exact(kernels: Sequence[Kernel], X: Tensor, y: Vector, lam: float) -> Best:
+def exact(kernels: Sequence[Kernel], X: Tensor, y: Vector, lam: float) -> list[Fit]:
     """In the RKHS of the kernels: one T x T system per kernel."""
     ridge = len(y) * lam
     fits = []
@@ -31,11 +39,11 @@ def exact(kernels: Sequence[Kernel], X: Tensor, y: Vector, lam: float) -> Best:
         K[np.diag_indices_from(K)] += ridge
         alpha = cho_solve(cho_factor(K, lower=True, overwrite_a=True, check_finite=False), y, check_finite=False)
         # K alpha = y - ridge alpha, hence |f|^2 = alpha . (y - ridge alpha)
-        fits.append((ridge * float(alpha @ y), float(alpha @ (y - ridge * alpha)), float(np.abs(alpha).sum())))
-    return best(fits)
+        fits.append(Fit(ridge * float(alpha @ y), float(alpha @ (y - ridge * alpha)), float(np.abs(alpha).sum())))
+    return fits
 
 
-def in_features(V: Tensor, X: Tensor, y: Vector, lam: float) -> Best:
+def in_features(V: Tensor, X: Tensor, y: Vector, lam: float) -> list[Fit]:
     """In the spaces of the random features: one 2D x 2D system per kernel."""
     ridge = len(y) * lam
     fits = []
@@ -47,11 +55,13 @@ def in_features(V: Tensor, X: Tensor, y: Vector, lam: float) -> Best:
         theta = cho_solve(cho_factor(G, lower=True), Z.T @ y)
         rest = y - Z @ theta
         norm2 = float(theta @ theta)
-        fits.append((float(rest @ rest) + ridge * norm2, norm2, float(np.abs(rest).sum()) / ridge))
-    return best(fits)
+        fits.append(Fit(float(rest @ rest) + ridge * norm2, norm2, float(np.abs(rest).sum()) / ridge))
+    return fits
 
 
-def best(fits: list[tuple[float, float, float]]) -> Best:
-    star = int(np.argmin([loss for loss, _, _ in fits]))  # (19)
-    loss, norm2, C_star = fits[star]
-    return Best(star, loss, norm2, max(C for _, _, C in fits), C_star)
+def best(runs: Sequence[Sequence[Fit]]) -> list[Best]:
+    """f* in every run: j* is a property of the stream, the kernel of least mean loss over all of them."""
+    star = int(np.argmin(np.mean([[fit.loss for fit in fits] for fits in runs], axis=0)))  # (19)
+    return [
+        Best(star, fits[star].loss, fits[star].norm2, max(fit.C for fit in fits), fits[star].C) for fits in runs
+    ]  # fmt: skip

@@ -109,7 +109,7 @@ def cost(unit: Unit) -> int:
 
 def best_exactly(stream: Stream, at: list[int]) -> list[Record]:
     kernels, lam = dictionary("paper"), Settings().ridge
-    return [{"best": [hindsight.exact(kernels, stream.X[:T], stream.y[:T], lam) for T in at]}]
+    return [{"fits": [hindsight.exact(kernels, stream.X[:T], stream.y[:T], lam) for T in at]}]
 
 
 def track_regret(stream: Stream, seed: int, at: list[int], learners: list[str]) -> list[Record]:
@@ -133,7 +133,7 @@ def track_regret(stream: Stream, seed: int, at: list[int], learners: list[str]) 
     record: Record = {"points": points}
     if len(stream.y) > EXACT:
         lam = Settings().ridge
-        record["best"] = [hindsight.in_features(V, stream.X[:T], stream.y[:T], lam) for T in at]
+        record["fits"] = [hindsight.in_features(V, stream.X[:T], stream.y[:T], lam) for T in at]
     return [record]
 
 
@@ -142,13 +142,13 @@ def summarise(stream: Stream, learners: Sequence[str], records: list[Record]) ->
     rows, d = stream.X.shape
     at = horizons(rows)
     exact = rows <= EXACT
-    fixed = records[0]["best"] if exact else None
+    fixed = records[0]["fits"] if exact else None
     runs = records[1:] if exact else records
     points = []
     for learner in learners:
         for k, T in enumerate(at):
             per_run = [next(p for p in r["points"] if (p["learner"], p["T"]) == (learner, T)) for r in runs]
-            bests = [hindsight.Best(*(fixed or r["best"])[k]) for r in runs]
+            bests = hindsight.best([[hindsight.Fit(*fit) for fit in (fixed or r["fits"])[k]] for r in runs])
             points.append(point(learner, T, d, per_run, bests))
     fits = {}
     for name in (NAMES[learner] for learner in learners):

@@ -34,7 +34,7 @@ class Coefficients(NamedTuple):
 
     R: Tensor  # (maps, n, n)          lower triangular, n = 2D
     theta: Tensor  # (maps, B, K, n)   of the least squares, then of the gradient experts
-    R_linear: Matrix  # (d + 1, d + 1)
+    R_linear: Matrix  # (d + 1, d + 1), or with many inputs (1, d + 1), its diagonal
     theta_linear: Matrix  # (K, d + 1)
 
 
@@ -62,10 +62,11 @@ def fresh_coefficients(problem: Problem) -> Coefficients:
     c = Coefficients(
         R=padded(problem.maps, n, n),
         theta=padded(problem.maps, problem.learners, K, n),
-        R_linear=padded(d + 1, d + 1),
+        R_linear=padded(problem.rows_linear, d + 1),
         theta_linear=padded(K, d + 1),
     )
     for R, ridge in zip((*c.R, c.R_linear), problem.ridges, strict=True):
+        # of a single row, a diagonal, np.eye makes a row of ones
         R[...] = np.eye(len(R)) / np.sqrt(ridge)  # (G9)
     return c
 
@@ -119,7 +120,7 @@ def evaluate(
         else:
             R, theta = coefficients_of(problem, c, e)
             if R is not None:
-                phi = R @ z  # (G9)
+                phi = least_squares.factor_times(R, z)
                 leverage = float(phi @ phi)  # (G9)
             mean = scaling.shift + unit * (theta @ z)  # (G7)
             if problem.task == "regression" and e == problem.on_kernels:

@@ -1,12 +1,23 @@
 """Recursive least squares on a Cholesky factor of the covariance: P = R' R, R lower triangular (Carlson 1973).
 
-In this form no rounding can make a leverage z' P z negative.
+In this form no rounding can make a leverage z' P z negative. Where R has a single row it is the diagonal of a diagonal
+factor: then memory and time are proportional to the number of features.
 """
 
 import numpy as np
 
 from omkl.algorithms.graph_mkl.constants import MIN_LEVERAGE_DIVISOR
 from omkl.arrays import Mask, Matrix, Vector
+
+
+def is_diagonal(R: Matrix) -> bool:
+    return bool(len(R) < R.shape[1])
+
+
+def factor_times(R: Matrix, z: Vector) -> Vector:
+    """phi = R z."""
+    phi: Vector = R[0] * z if is_diagonal(R) else R @ z  # (G9)
+    return phi
 
 
 def update(
@@ -17,9 +28,12 @@ def update(
     The row counts for P only until z' P z is `min_leverage`, unless that is 0.
     """
     q = float(phi @ phi)  # (G9)
-    theta = theta + np.outer(weight * gap, R.T @ phi / (1 + weight * q))  # (G16)
+    Pz = R[0] * phi if is_diagonal(R) else R.T @ phi
+    theta = theta + np.outer(weight * gap, Pz / (1 + weight * q))  # (G16)
     counts = weight if min_leverage == 0 else min(weight, 1 / min_leverage - 1 / max(q, MIN_LEVERAGE_DIVISOR))  # (G17)
-    if counts > 0:
+    if counts > 0 and is_diagonal(R):
+        R = R / np.sqrt(1 + counts * phi**2)  # (G61)
+    elif counts > 0:
         R = downdate(np.sqrt(counts) * phi) @ R  # (G18)
     return R, theta
 
@@ -33,6 +47,12 @@ def downdate(phi: Vector) -> Matrix:
     before = np.append(1.0, a[:-1])
     T: Matrix = np.tril(-np.outer(phi / np.sqrt(before * a), phi), -1) + np.diag(np.sqrt(before / a))  # (G18)
     return T
+
+
+def diagonal_of(R: Matrix) -> Matrix:
+    """(1, n): the diagonal factor with the variances that R gives to the coefficients."""
+    diagonal: Matrix = np.sqrt((R**2).sum(axis=0, keepdims=True))  # (G62)
+    return diagonal
 
 
 def marginalise_features(R: Matrix, theta: Matrix, new: Mask, ridge: float) -> tuple[Matrix, Matrix]:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import NamedTuple, get_args
 
 from omkl.algorithms.base import Shape, Task
-from omkl.algorithms.graph_mkl.constants import LEVELS
+from omkl.algorithms.graph_mkl.constants import LEVELS, MAX_FULL_INPUTS
 from omkl.algorithms.graph_mkl.settings import GraphSettings
 from omkl.algorithms.invariants import check_frequencies, check_graph, demand, is_count, is_real, is_share
 from omkl.arrays import Tensor
@@ -59,6 +59,12 @@ class Problem(NamedTuple):
     def experts(self) -> int:
         """E: all experts of one set."""
         return self.first_memory + len(self.widths)
+
+    @property
+    def rows_linear(self) -> int:
+        """Rows of the factor of the linear expert: all of them, or with many inputs one, the diagonal."""
+        d = self.V.shape[1]
+        return d + 1 if d <= MAX_FULL_INPUTS else 1
 
     @property
     def maps(self) -> int:

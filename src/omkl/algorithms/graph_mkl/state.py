@@ -15,7 +15,7 @@ from omkl.algorithms.graph_mkl.constants import (
     WINDOW,
 )
 from omkl.algorithms.graph_mkl.experts import Coefficients, Noise, fresh_coefficients, fresh_noise
-from omkl.algorithms.graph_mkl.least_squares import marginalise_features
+from omkl.algorithms.graph_mkl.least_squares import diagonal_of, is_diagonal, marginalise_features
 from omkl.algorithms.graph_mkl.memory import Window
 from omkl.algorithms.graph_mkl.mixture import Stack, fresh_stack
 from omkl.algorithms.graph_mkl.problem import Problem
@@ -136,9 +136,14 @@ def grown_coefficients(problem: Problem, part: ExpertSet, more_d: int, more_K: i
         if part.age >= 0:
             R[i], theta[i, 0] = marginalise_features(R[i], theta[i, 0], new, problem.ridges[i])
         theta[i, 1:] *= ~new
-    R_linear = np.pad(R_linear, ((0, more_d), (0, more_d)))
-    for k in range(d + 1 - more_d, d + 1):
-        R_linear[k, k] = 1 / np.sqrt(problem.ridges[-1])
+    start = 1 / np.sqrt(problem.ridges[-1])
+    if problem.rows_linear == 1:
+        diagonal = R_linear if is_diagonal(R_linear) else diagonal_of(R_linear)
+        R_linear = np.pad(diagonal, ((0, 0), (0, more_d)), constant_values=start)
+    else:
+        R_linear = np.pad(R_linear, ((0, more_d), (0, more_d)))
+        for k in range(d + 1 - more_d, d + 1):
+            R_linear[k, k] = start
     return Coefficients(R, theta, R_linear, np.pad(theta_linear, ((0, more_K), (0, more_d))))
 
 
@@ -152,7 +157,7 @@ def set_shapes(problem: Problem) -> dict[str, tuple[int, ...]]:
     return {
         "coefficients.R": (problem.maps, n, n),
         "coefficients.theta": (problem.maps, problem.learners, K, n),
-        "coefficients.R_linear": (d + 1, d + 1),
+        "coefficients.R_linear": (problem.rows_linear, d + 1),
         "coefficients.theta_linear": (K, d + 1),
         "noise.level": (E,),
         "noise.rounds": (E,),

@@ -10,12 +10,14 @@ using namespace omkl::OMKL_ISA;
 // Where expert e, which is no memory expert, has its coefficients; i is its map, b its learner there.
 struct Expert {
   long i, b, n, stride;
+  bool diagonal;  // R is
   double *theta, *R;
 
   OMKL_ALWAYS_INLINE Expert(const Problem &p, const Coefficients &c, long e) {
     i = e < p.on_kernels ? e / p.B : e == p.on_kernels ? p.maps : p.V.N;
     b = e < p.on_kernels ? e % p.B : 0;
     const bool linear = i == p.maps;
+    diagonal = linear && p.rows_linear == 1;
     n = linear ? p.n_linear : p.n;
     stride = linear ? p.stride_linear : p.stride;
     theta = linear ? c.theta_linear : c.theta + (i * p.B + b) * p.K * stride;
@@ -34,10 +36,19 @@ static void reset_coefficients(const Problem &p, Coefficients &c) {
   for (long i = 0; i <= p.maps; ++i) {
     const double start = 1 / sqrt(p.ridges[i]);
     const Expert first(p, c, first_on(p, i));
-    for (long j = 0; j < first.n * first.stride; ++j) first.R[j] = 0;
-    for (long j = 0; j < first.n; ++j) first.R[j * first.stride + j] = start;  // (G9)
+    const long rows = first.diagonal ? 1 : first.n;
+    for (long j = 0; j < rows * first.stride; ++j) first.R[j] = 0;
+    for (long j = 0; j < first.n; ++j) first.R[first.diagonal ? j : j * first.stride + j] = start;  // (G9)
     for (long j = 0; j < learners_on(p, i) * p.K * first.stride; ++j) first.theta[j] = 0;
   }
+}
+
+// phi = R z
+OMKL_INLINE void compute_phi(const Expert &x, const double *z, double *phi) {
+  if (x.diagonal)
+    diagonal_times(x.R, x.stride, z, phi);  // (G9)
+  else
+    factor_times(x.R, x.n, x.stride, z, phi);  // (G9)
 }
 
 // Predictions
@@ -110,7 +121,7 @@ static void evaluate(const Problem &p, const ExpertSet &set, Workspace &w, Evalu
   }
   double leverage = 0;
   if (x.b == 0) {
-    factor_times(x.R, x.n, x.stride, z, phi);  // (G9)
+    compute_phi(x, z, phi);
     leverage = dot(phi, phi, x.stride);        // (G9)
   }
   out.leverage[e] = leverage;
@@ -131,12 +142,25 @@ static void label_probabilities(const double *mean, double v, long K, double *ou
 
 // Learning
 
+// How many times a row of this leverage counts for P.
+OMKL_INLINE double counts(const Problem &p, double leverage, double weight) {
+  const double left =
+      p.min_leverage > 0 ? 1 / p.min_leverage - 1 / greater(leverage, MIN_LEVERAGE_DIVISOR) : weight;  // (G17)
+  return lesser(weight, left);
+}
+
 // One row of recursive least squares for P: w.Pz = P z, and the row counts for R until z' P z is min_leverage.
 static void update_factor(const Problem &p, Workspace &w, double *R, long n, long stride, const double *phi,
                           double leverage, double weight) {
-  const double left =
-      p.min_leverage > 0 ? 1 / p.min_leverage - 1 / greater(leverage, MIN_LEVERAGE_DIVISOR) : weight;  // (G17)
-  factor_update(R, n, stride, phi, lesser(weight, left), w.keep, w.take, w.Pz);                         // (G18)
+  factor_update(R, n, stride, phi, counts(p, leverage, weight), w.keep, w.take, w.Pz);  // (G18)
+}
+
+static void update_factor(const Problem &p, Workspace &w, const Expert &x, const double *phi, double leverage,
+                          double weight) {
+  if (x.diagonal)
+    diagonal_update(x.R, x.stride, phi, counts(p, leverage, weight), w.Pz);
+  else
+    update_factor(p, w, x.R, x.n, x.stride, phi, leverage, weight);
 }
 
 // One step of logistic regression: least squares in which a row counts by the curvature of the loss.
@@ -147,7 +171,7 @@ static void newton_step(const Problem &p, Workspace &w, const Expert &x, const d
   double most = 0;
   for (long k = 0; k < p.K; ++k) most = greater(most, w.probability[k]);
   const double curvature = greater(most * (1 - most), MIN_CURVATURE);  // (G19)
-  update_factor(p, w, x.R, x.n, x.stride, phi, leverage, curvature * weight);
+  update_factor(p, w, x, phi, leverage, curvature * weight);
   for (long k = 0; k < p.K; ++k) {
     const double gap = target[k] + shift[k] - w.probability[k];
     add(x.theta + k * x.stride, weight * gap / (1 + curvature * weight * leverage), w.Pz, x.stride);  // (G19)
@@ -171,7 +195,7 @@ static void update(const Problem &p, ExpertSet &set, Workspace &w, long e, const
     newton_step(p, w, x, z, phi, leverage, set.scaling.shift, target, weight);
     return;
   }
-  update_factor(p, w, x.R, x.n, x.stride, phi, leverage, weight);
+  update_factor(p, w, x, phi, leverage, weight);
   for (long k = 0; k < p.K; ++k) {
     double *theta = x.theta + k * x.stride;
     const double gap = target[k] - dot(theta, z, x.stride);

@@ -49,7 +49,7 @@ static void refit(const Problem &p, ExpertSet &set, Workspace &w, Evaluations &o
     for (long i = 0; i <= p.maps; ++i) {
       features_of(p, i, w, z);
       const Expert first(p, set.coefficients, first_on(p, i));
-      factor_times(first.R, first.n, first.stride, z, phi);
+      compute_phi(first, z, phi);
       const double leverage = dot(phi, phi, first.stride);
       for (long b = 0; b < learners_on(p, i); ++b)
         update(p, set, w, first_on(p, i) + b, z, phi, leverage, w.target, set.first.weight[j]);

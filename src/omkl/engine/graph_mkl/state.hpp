@@ -24,6 +24,7 @@ struct Problem {
   double min_leverage;
   bool stack;
   long on_kernels, first_memory, E;  // experts: the linear one, the first memory expert, all of them
+  long rows_linear;                  // of the factor of the linear expert: n_linear, or 1, its diagonal
   long n, stride, n_linear, stride_linear, stride_stack;  // features, and their number padded to whole registers
 
   template <class Reader>
@@ -52,20 +53,21 @@ struct Problem {
     E = first_memory + M, stride_stack = padded(E);
     n = 2 * V.D, stride = padded(n);
     n_linear = V.d + 1, stride_linear = padded(n_linear);
+    rows_linear = V.d <= MAX_FULL_INPUTS ? n_linear : 1;
   }
 };
 
 struct Coefficients {
   double *R;             // [maps][n][stride], lower triangular, P = R' R
   double *theta;         // [maps][B][K][stride]
-  double *R_linear;      // [n_linear][stride_linear]
+  double *R_linear;      // [rows_linear][stride_linear]
   double *theta_linear;  // [K][stride_linear]
 
   template <class Visitor>
   void visit(const Problem &p, Visitor &visitor) {
     visitor.padded_array("R", R, {p.maps, p.n, p.n});
     visitor.padded_array("theta", theta, {p.maps, p.B, p.K, p.n});
-    visitor.padded_array("R_linear", R_linear, {p.n_linear, p.n_linear});
+    visitor.padded_array("R_linear", R_linear, {p.rows_linear, p.n_linear});
     visitor.padded_array("theta_linear", theta_linear, {p.K, p.n_linear});
   }
 };

@@ -250,44 +250,33 @@ class Classifier(ClassifierMixin, Estimator):  # type: ignore[misc]  # scikit-le
         self, X: ArrayLike, y: ArrayLike, classes: ArrayLike | None = None, sample_weight: ArrayLike | None = None
     ) -> Matrix:
         """The probabilities of every label for each row, before that row is learned."""
-        scores = self._learn(X, y, classes, sample_weight)
-        return self._fitted().core_.to_probabilities(scores)
+        return self._learn(X, y, classes, sample_weight)
 
     @locked
     def decision_function(self, X: ArrayLike) -> Matrix | Vector:
         """Scores: (rows,) for two labels, else (rows, labels)."""
-        return self._fitted().core_.to_decision(self._scores(X))
+        core = self._fitted().core_
+        return core.to_decision(core.arranged(core.scores(self._rows(X)), self.classes_))
 
     @locked
     def predict_proba(self, X: ArrayLike) -> Matrix:
         """Probabilities of every label, (rows, labels)."""
-        return self._fitted().core_.to_probabilities(self._scores(X))
+        return self._fitted().core_.probabilities(self._rows(X), self.classes_)
 
     @locked
     def predict(self, X: ArrayLike) -> Array:
         """The most likely label of each row."""
-        return self._most_likely(self._scores(X))
+        return self._most_likely(self.predict_proba(X))
 
     def _predict_unchecked(self, X: Matrix) -> Array:
-        return self._most_likely(self._arranged(self.core_.scores(X)))
+        return self._most_likely(self.core_.probabilities(X, self.classes_))
 
     def _learn_unchecked(self, X: Matrix, y: Array) -> Array:
-        return self._most_likely(self._arranged(self.core_.learn_rows(X, y.tolist())))
+        return self._most_likely(self.core_.learn_rows_probabilities(X, y.tolist(), None, self.classes_))
 
-    def _scores(self, X: ArrayLike) -> Matrix:
-        return self._arranged(self._fitted().core_.scores(self._rows(X)))
-
-    def _arranged(self, scores: Matrix) -> Matrix:
-        """A core's scores with columns in the order of `classes_`, those of labels that have not come yet too."""
-        core = self._fitted().core_
-        place = np.searchsorted(self.classes_, np.array(core.labels, dtype=self.classes_.dtype))
-        out = np.full((len(scores), len(self.classes_)), core.unknown)
-        out[:, place] = scores
-        return out
-
-    def _most_likely(self, scores: Matrix) -> Array:
-        """The label of the largest score in each row of arranged scores."""
-        labels: Array = self.classes_[np.argmax(scores, axis=1)]
+    def _most_likely(self, probabilities: Matrix) -> Array:
+        """The label of the largest probability in each row."""
+        labels: Array = self.classes_[np.argmax(probabilities, axis=1)]
         return labels
 
     def _learn(self, X: ArrayLike, y: ArrayLike, classes: ArrayLike | None, sample_weight: ArrayLike | None) -> Matrix:
@@ -310,7 +299,7 @@ class Classifier(ClassifierMixin, Estimator):  # type: ignore[misc]  # scikit-le
         if first:
             self.classes_ = known
             self.core_ = self.new_core()
-        return self._arranged(self.core_.learn_rows(rows, labels.tolist(), weight))
+        return self.core_.learn_rows_probabilities(rows, labels.tolist(), weight, self.classes_)
 
 
 def checked_weights(sample_weight: ArrayLike, X: Matrix) -> Vector:
