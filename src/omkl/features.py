@@ -37,7 +37,7 @@ def column_names(d: int) -> list[str]:
 
 def generator(seed: int, name: str) -> np.random.Generator:
     """A random generator that depends on (seed, name) alone, not on the machine or the process."""
-    digest = hashlib.blake2b(name.encode(), digest_size=16).digest()
+    digest = hashlib.blake2b(name.encode(errors="surrogatepass"), digest_size=16).digest()
     return np.random.Generator(np.random.PCG64([seed, int.from_bytes(digest, "little")]))
 
 

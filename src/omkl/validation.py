@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from narwhals.typing import IntoSeries
 
 LARGEST_TARGET, LARGEST_WEIGHT = 1e100, 1e30  # whose squares and products are still finite
+LONGEST_INTEGER = 1024  # bits of a label; Python refuses to write integers of some thousand digits
 UNCHANGED = "(no row of this chunk was learned)"
 
 
@@ -76,6 +77,38 @@ def many_rows(X: ArrayLike, d: int) -> Matrix:
             f"X must be finite, got {X[row, column]} in row {row}, column {column}; impute or drop it {UNCHANGED}"
         )
     return X
+
+
+# Labels
+
+
+def is_label(value: object) -> bool:
+    """Whether `value` can be a label, and stay one in a model file: a string, a finite number, True or False.
+
+    Labels are compared as Python does it, so that 1, 1.0 and True are the same label. Objects of derived types, such as
+    those of enum, are no labels: a file could not say what they are.
+    """
+    if type(value) is int:
+        return value.bit_length() <= LONGEST_INTEGER
+    return type(value) in (str, bool) or (type(value) is float and math.isfinite(value))
+
+
+def label(value: object, where: str = "") -> str | int | float | bool:
+    """A label, NumPy's scalars as Python's.
+
+    >>> label(np.int64(3)), label("red")
+    (3, 'red')
+    >>> label(None)
+    Traceback (most recent call last):
+    ValueError: a label must be a string, a finite number or a boolean, got None; drop the row, or use a string
+    """
+    value = value.item() if isinstance(value, np.generic) else value
+    if not is_label(value):
+        raise ValueError(
+            f"a label must be a string, a finite number or a boolean, got {value!r}{where}; drop the row, or use a "
+            "string"
+        )
+    return value  # type: ignore[return-value]  # is_label has looked
 
 
 # Targets: numbers, signs (-1 or 1), or labels (0, ..., outputs - 1)

@@ -19,7 +19,7 @@ from omkl import persist
 from omkl.algorithms.invariants import LARGEST_COUNT
 from omkl.estimators import river as river_estimators
 from omkl.estimators import sklearn as sklearn_estimators
-from omkl.persist import registry
+from omkl.persist import registry, values
 from omkl.persist.container import FRONT, MAGIC, VERSION, Content, pack
 
 FILES = Path(__file__).parent / "files"
@@ -146,16 +146,21 @@ def test_only_models_can_be_saved(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_users_own_kernel_must_be_registered_before_loading():
+def test_a_users_own_kernel_must_be_registered_before_saving_and_before_loading(monkeypatch):
     class Mine(omkl.Gaussian):
         pass
 
     X, y, _ = stream()
-    data = omkl.to_bytes(omkl.RakerRegressor(kernels=[Mine(1.0)], random_state=0).fit(X, y))
+    monkeypatch.setattr(values, "_KERNELS", dict(values._KERNELS))
+    model = omkl.RakerRegressor(kernels=[Mine(1.0)], random_state=0).fit(X, y)
+    with pytest.raises(ValueError, match=r"Mine is not registered: call omkl\.persist\.register_kernel"):
+        omkl.to_bytes(model)
+    persist.register_kernel(Mine)
+    data = omkl.to_bytes(model)
+    assert omkl.from_bytes(data).kernels_ == [Mine(1.0)]
+    del values._KERNELS["Mine"]
     with pytest.raises(omkl.ModelFileError, match=r"kernel 'Mine' is not known.*register_kernel"):
         omkl.from_bytes(data)
-    persist.register_kernel(Mine)
-    assert omkl.from_bytes(data).kernels_ == [Mine(1.0)]
 
 
 def resealed(data, change):

@@ -187,6 +187,6 @@ def test_numpys_own_scalars_become_pythons(value: Any):
 @pytest.mark.parametrize("value", [(1, 2), [1], b"bytes", object])
 def test_what_is_no_label_is_refused(value: Any):
     with pytest.raises(
-        ValueError, match="labels, keys and names must be numbers, strings or booleans to be saved, got"
+        ValueError, match="labels, keys and names must be finite numbers, strings or booleans to be saved, got"
     ):
         plain(value)

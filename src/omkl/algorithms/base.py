@@ -4,7 +4,7 @@ Every module of `omkl.algorithms` that implements an algorithm ends in `ALGORITH
 model files, estimators, fleets and the command line work with this record; none of them knows an algorithm by name.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import Field, dataclass, field
 from typing import Any, ClassVar, Generic, Literal, NamedTuple, Protocol, Self, TypeVar
 
@@ -35,12 +35,19 @@ class AlgorithmSettings(Protocol):
         """The settings of a task, with these choices."""
 
     @property
+    def kernels(self) -> str | Iterable[Kernel]:
+        """The dictionary that was chosen; a tuple of kernels once the settings are made."""
+
+    @property
     def all_kernels(self) -> tuple[Kernel, ...]:
         """The kernels that random features, or exact kernel values, are computed for."""
 
     @property
     def n_features(self) -> int:
         """Random features per kernel."""
+
+    def size(self, d: int, outputs: int = 1) -> int:
+        """About how many numbers it takes to make a model for d features and so many outputs."""
 
 
 class EstimatorParameters(Protocol):

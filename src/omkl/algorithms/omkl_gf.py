@@ -33,12 +33,11 @@ from omkl.algorithms.invariants import (
 )
 from omkl.algorithms.outputs import outputs
 from omkl.algorithms.schedule import Schedule
-from omkl.algorithms.settings import Settings
+from omkl.algorithms.settings import MOST_DRAWS, Settings
 from omkl.algorithms.weights import draw, normalised
 from omkl.arrays import Index, Mask, Tensor, Vector
 from omkl.features import Draw
 
-MOST_DRAWS = 10**6
 ROUNDING = 1e-9  # of a probability in a file
 
 

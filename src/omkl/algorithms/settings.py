@@ -16,6 +16,9 @@ from omkl.kernels import Kernel, dictionary
 from omkl.losses import LossName
 from omkl.validation import is_number, require, require_whole
 
+MOST_DRAWS = 10**5  # of OMKL-GF in a round
+QR_BLOCK = 64  # numbers that an orthogonalisation computes with for the price of drawing one
+
 
 @dataclass(frozen=True)
 class Settings:
@@ -93,6 +96,7 @@ class Settings:
     def __post_init__(self) -> None:
         for name in ("n_features", "out_degree", "draws"):
             require_whole(name, getattr(self, name))
+        require(self.draws <= MOST_DRAWS, "draws", f"at most {MOST_DRAWS}", self.draws)
         for name in ("freeze_after", "horizon", "budget"):
             if getattr(self, name) is not None:
                 require_whole(name, getattr(self, name))
@@ -123,6 +127,12 @@ class Settings:
     def all_kernels(self) -> tuple[Kernel, ...]:
         """The dictionary of kernels."""
         return tuple(dictionary(self.kernels))
+
+    def size(self, d: int, outputs: int = 1) -> int:
+        """About how many numbers it takes to make a model for d features."""
+        N, D = len(self.all_kernels), self.n_features
+        drawn = N * d * max(d, D) * (1 + d // QR_BLOCK) if self.orthogonal else N * d * D
+        return 2 * drawn + 4 * N * D
 
     @property
     def schedule(self) -> Schedule:

@@ -269,11 +269,12 @@ class LabelCore(Core):
         return out
 
 
-def check_row(x: Row) -> None:
-    """Refuse a row before any of its features becomes known."""
-    names = tuple(x)
-    if (found := gather(x, names, 0.0, np.empty(len(names)))) < 0:
+def check_row(x: Row) -> Vector:
+    """The values of a row, which is refused before any of its features becomes known."""
+    names, values = tuple(x), np.empty(len(x))
+    if (found := gather(x, names, 0.0, values)) < 0:
         raise not_a_number(x, names[-1 - found])
+    return values
 
 
 def not_a_number(x: Row, name: Hashable) -> ValueError:
@@ -305,10 +306,15 @@ def only(learners: list[Online]) -> Online:
 def restored(scaler: S, stats: Matrix) -> S:
     """A scaler with statistics from a file."""
     demand(stats.shape == scaler.stats.shape, "the scaling does not fit the problem")
-    require_finite(stats, "of the scaling")
-    demand(bool((stats[[0, 2]] >= 0).all()), "a count or a sum of squares is negative")
+    check_statistics(stats)
     scaler.restore(stats)
     return scaler
+
+
+def check_statistics(stats: Matrix) -> None:
+    """What running statistics in a file must be."""
+    require_finite(stats, "of the scaling")
+    demand(bool((stats[[0, 2]] >= 0).all()), "a count or a sum of squares is negative")
 
 
 def make_seed(seed: int | None) -> int:

@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Hashable, Iterable, Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import NamedTuple, TypeVar
 
 import numpy as np
@@ -11,9 +11,10 @@ from omkl import algorithms
 from omkl.algorithms.base import Algorithm, AlgorithmSettings, EstimatorParameters, P, S, Task
 from omkl.arrays import Tensor, leaves
 from omkl.engine import Engine
-from omkl.estimators.core import Core, restored
-from omkl.estimators.cores import AnyCore, core_class
-from omkl.kernels import Kernel
+from omkl.estimators.core import Core, check_statistics, restored
+from omkl.estimators.cores import AnyCore, core_class, settings_of
+from omkl.graph import overlap_work
+from omkl.kernels import Gaussian, dictionary
 from omkl.online import Online
 from omkl.persist import (
     Arrays,
@@ -23,17 +24,19 @@ from omkl.persist import (
     decode_progress,
     demand,
     encode_kernels,
+    encode_problem,
     encode_progress,
-    encode_tuple,
     float_array,
+    grouped,
+    item,
     plain,
+    saving,
 )
 from omkl.scaling import InputScaler
 
 C = TypeVar("C", bound=Core)
 
-LARGEST_DRAWN = 2**27  # frequencies; a compact file that asks for more is refused
-MOST_KERNELS = 1000  # in a compact file: the graph is built again, in time that grows with its square
+LARGEST_MADE = 2**26  # numbers that it may take to make what a file describes and does not contain
 
 
 def encode_parameters(parameters: dict[str, object], seed_name: str, seed: int | None) -> dict[str, Json]:
@@ -42,13 +45,31 @@ def encode_parameters(parameters: dict[str, object], seed_name: str, seed: int |
     for name, value in parameters.items():
         if name == "kernels" and isinstance(value, Iterable) and not isinstance(value, str):
             out[name] = encode_kernels(value)
-        elif isinstance(value, tuple):
-            out[name] = [plain(part) for part in value]
+        elif isinstance(value, (tuple, list)):
+            out[name] = [plain(part, f"parts of the parameter {name}") for part in value]
         elif name == seed_name and value is not None and not isinstance(value, (int, np.integer)):
             out[name] = seed
         else:
-            out[name] = plain(value)
+            out[name] = plain(value, f"values of the parameter {name}")
     return out
+
+
+def work(settings: AlgorithmSettings, algorithm: Algorithm[P, S], d: int = 1, outputs: int = 1) -> int:
+    """About how many numbers it takes to make a model of these settings."""
+    graph = overlap_work(settings.all_kernels) if "graph" in algorithm.Problem._fields else 0
+    return settings.size(d, outputs) + graph
+
+
+def check_parameters(parameters: EstimatorParameters, task: Task, core: Core | None, outputs: int = 1) -> None:
+    """Parameters are valid, and ask for no larger a model than a file may: that in `core`, or LARGEST_MADE."""
+    settings = settings_of(parameters, task)
+    algorithm = algorithms.get(parameters.algorithm_name)
+    there = 0 if core is None else work(core.settings, algorithms.get(core.learner), 1, max(len(core.labels), 1))
+    if work(settings, algorithm, 1, outputs) > max(LARGEST_MADE, there):
+        raise ValueError(
+            f"the parameters ask for a model of more than {LARGEST_MADE} numbers, which a model file may only describe "
+            "if it contains that model; use fewer kernels or a smaller n_features, or save it after fitting"
+        )
 
 
 def decode_parameters(kind: type[EstimatorParameters], body: Json) -> dict[str, Json]:
@@ -72,8 +93,8 @@ def renamed(learner: str, body: Json) -> dict[str, Json]:
 def encode_core(core: Core | None, arrays: Arrays, compact: bool) -> Json:
     if core is None:
         return None
-    settings = {f.name: getattr(core.settings, f.name) for f in fields(core.settings)}
-    kernels: tuple[Kernel, ...] = settings.pop("kernels")
+    settings = {f.name: _settled(getattr(core.settings, f.name)) for f in fields(core.settings)}
+    kernels = dictionary(core.settings.kernels)
     body: dict[str, Json] = {
         "learner": core.learner,
         "task": core.task,
@@ -82,18 +103,28 @@ def encode_core(core: Core | None, arrays: Arrays, compact: bool) -> Json:
         "names": [plain(name) for name in core.names],
         "scaled": core.inputs is not None,
     }
-    problem = core.online.problem
+    algorithm, problem = core.online.algorithm, core.online.problem
     V = problem.V if "V" in problem._fields else None
-    if compact and V is not None and V.size <= LARGEST_DRAWN:
-        demand(len(V) <= MOST_KERNELS, f"more than {MOST_KERNELS} kernels do not fit a compact file; use save")
+    outputs = max(len(core.labels), 1)
+    if compact and V is not None and work(core.settings, algorithm, len(core.names), outputs) <= LARGEST_MADE:
+        with saving():
+            algorithm.check_problem(problem)
         body["drawn"] = digest(V)
     else:
-        body["problem"] = encode_tuple(problem, arrays)
+        body["problem"] = encode_problem(algorithm, problem, arrays)
     return body | encode_learned(core, arrays)
+
+
+def _settled(value: object) -> Json:
+    """A setting as JSON."""
+    return [_settled(part) for part in value] if isinstance(value, tuple) else item(value)
 
 
 def encode_learned(core: Core, arrays: Arrays) -> dict[str, Json]:
     """What a core has learned, without the problem that it shares with others."""
+    with saving():
+        for scaler in core.scalers().values():
+            check_statistics(scaler.stats)
     if core.inputs is not None:
         arrays["inputs"] = core.inputs.stats
     body = core.encode_own(arrays)
@@ -112,7 +143,9 @@ def decode_core(body: Json, arrays: Arrays) -> AnyCore | None:
         problem = decode_problem(algorithm, body["problem"], arrays)
     else:
         N, D = len(settings.all_kernels), settings.n_features
-        demand(N * len(names) * D <= LARGEST_DRAWN and N <= MOST_KERNELS, "too large a problem")
+        outputs = max(len(body.get("labels", ())), 1)
+        made = work(settings, algorithm, len(names), outputs)
+        demand(made <= LARGEST_MADE, "its random features and its graph are too large to be made again")
         demand(sum(array.size for array in arrays.values()) >= 2 * N * D, "theta does not fit the problem")
         problem = algorithms.problem(learner, settings, names=[str(name) for name in names], seed=body["seed"])
         algorithm.check_problem(problem)
@@ -138,12 +171,16 @@ def decode_core(body: Json, arrays: Arrays) -> AnyCore | None:
 def require_settings(
     algorithm: Algorithm[P, S], problem: P, settings: AlgorithmSettings, names: Sequence[Hashable], seed: int
 ) -> None:
-    """The problem and the one that these settings make, here for one feature, differ in no size and no kind."""
+    """The problem and the one that these settings make, here for one feature, differ in no size and no kind.
+
+    It is made with other kernels, as many of them: a graph of Gaussian ones takes little to compute.
+    """
     N, D = len(settings.all_kernels), settings.n_features
     parts = leaves(problem)
     V = parts.get("V")
     demand(not isinstance(V, np.ndarray) or V.shape == (N, len(names), D), "settings and problem differ in size")
-    made: P = algorithms.problem(algorithm.name, settings, names=[str(name) for name in names[:1]], seed=seed)
+    other = replace(settings, kernels=[Gaussian(1.0)] * len(dictionary(settings.kernels)))
+    made: P = algorithms.problem(algorithm.name, other, names=[str(name) for name in names[:1]], seed=seed)
     demand(leaves(made).keys() == parts.keys(), "settings and problem differ in size")
     d = algorithm.shape(problem).inputs
     demand(algorithm.shape(made)._replace(inputs=d) == algorithm.shape(problem), "settings and problem differ in kind")
@@ -153,8 +190,9 @@ def decode_learned(core: C, problem: NamedTuple, compiled: Engine | None, body: 
     """The core with all that `encode_learned` wrote; `compiled` may be shared."""
     algorithm = algorithms.get(core.learner)
     learners = []
+    own = grouped(arrays)
     for k, part in enumerate(body["progress"]):
-        checkpoint = decode_progress(algorithm, problem, part, arrays, f"{k}.")
+        checkpoint = decode_progress(algorithm, problem, part, own.get(str(k), {}))
         learners.append(Online(core.learner, problem, checkpoint=checkpoint, compiled=compiled))
     if core.inputs is not None:
         core.inputs = restored(InputScaler(len(core.names)), float_array(arrays, "inputs"))

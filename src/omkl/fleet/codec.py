@@ -3,7 +3,7 @@
 import numpy as np
 
 from omkl import persist
-from omkl.estimators import sklearn
+from omkl.estimators import files, sklearn
 from omkl.fleet.local import Fleet
 from omkl.fleet.models import KeyedModels
 from omkl.fleet.template import Learned, Template
@@ -30,6 +30,9 @@ def _encode_fleet(fleet: Fleet, compact: bool) -> tuple[persist.Json, persist.Ar
             "each": [],
         }
         if fleet.classes is not None:
+            sklearn.check_labels(fleet.classes.tolist(), fleet.classes.dtype)
+            core = None if models is None else models.template.core
+            files.check_parameters(fleet.learner, "classification", core, len(fleet.classes))
             body["classes"] = [persist.plain(label) for label in fleet.classes]
             body["dtype"] = fleet.classes.dtype.str
         for place, (_, learned) in enumerate(() if models is None else models.learned()):
@@ -42,9 +45,8 @@ def _decode_fleet(body: persist.Json, arrays: persist.Arrays) -> Fleet:
     model = sklearn.decode(body["start"], {name: array for name, array in arrays.items() if "/" not in name})
     classes = None
     if "classes" in body:
-        dtype = np.dtype(body["dtype"])
-        persist.demand(dtype.kind in "biufUO" and dtype.itemsize <= 2**16, "labels of an unknown type")
-        classes = np.array(body["classes"], dtype=dtype)
+        classes = sklearn.decode_labels(body["classes"], body["dtype"])
+        files.check_parameters(model, "classification", getattr(model, "core_", None), len(classes))
     persist.demand(type(body["seed"]) is int and body["seed"] >= 0, "the seed must be a whole number of at least 0")
     fleet = Fleet(model, seed=body["seed"], classes=classes)
     if classes is not None and body["start"]["core"] is not None:

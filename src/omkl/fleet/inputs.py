@@ -7,6 +7,7 @@ import numpy as np
 from narwhals.typing import IntoDataFrame, IntoSeries
 from numpy.typing import ArrayLike
 
+from omkl import validation
 from omkl.arrays import Array, Matrix, Vector
 from omkl.engine import first_not_finite
 
@@ -75,6 +76,9 @@ def numeric_target(y: ArrayLike, keys: Sequence[Key]) -> Vector:
 def check_labels(y: Array, classes: Array, keys: Sequence[Key]) -> None:
     known = set(classes.tolist())
     labels = y.tolist()
+    for row, label in enumerate(labels):
+        if not validation.is_label(label):
+            validation.label(label, f" in row {row} (key {keys[row]!r}; {UNCHANGED})")
     if set(labels) <= known:
         return
     row = next(row for row, label in enumerate(labels) if label not in known)

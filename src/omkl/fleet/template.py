@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import clone, is_classifier
 
-from omkl import algorithms, persist
+from omkl import algorithms, persist, validation
 from omkl.arrays import Array, Matrix
 from omkl.errors import ModelFileError
 from omkl.estimators import files, sklearn
@@ -37,7 +37,7 @@ def key_generator(seed: int, key: Key) -> np.random.Generator:
 
 def checked_learner(learner: Estimator) -> Estimator:
     """An unfitted copy of the estimator that every key gets one of."""
-    if not isinstance(learner, tuple(sklearn.ESTIMATORS.values())):
+    if type(learner) not in sklearn.ESTIMATORS.values():  # a subclass could be neither saved nor packed
         names = ", ".join(sklearn.ESTIMATORS)
         raise TypeError(f"learner must be an estimator of omkl's scikit-learn API ({names}), got {learner!r}")
     copied: Estimator = clone(learner)
@@ -53,6 +53,8 @@ def checked_classes(learner: Estimator, classes: ArrayLike | None) -> Array | No
     labels = np.asarray(() if classes is None else classes)
     if labels.size == 0:
         raise ValueError("classes must be given for a classifier: all the labels that may come")
+    for label in labels.tolist():
+        validation.label(label)
     return np.unique(labels)
 
 

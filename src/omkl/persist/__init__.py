@@ -6,7 +6,7 @@
 from omkl.arrays import Arrays
 from omkl.persist.atomic import write_atomically
 from omkl.persist.container import Json, demand
-from omkl.persist.online import decode_problem, decode_progress, encode_progress
+from omkl.persist.online import decode_problem, decode_progress, encode_problem, encode_progress, grouped, saving
 from omkl.persist.registry import (
     Codec,
     decode_part,
@@ -23,6 +23,7 @@ from omkl.persist.values import (
     encode_kernels,
     encode_tuple,
     float_array,
+    item,
     plain,
     register_kernel,
     require_finite,
@@ -40,16 +41,20 @@ __all__ = [
     "demand",
     "encode_kernels",
     "encode_part",
+    "encode_problem",
     "encode_progress",
     "encode_tuple",
     "float_array",
     "from_bytes",
+    "grouped",
+    "item",
     "load",
     "plain",
     "register",
     "register_kernel",
     "require_finite",
     "save",
+    "saving",
     "to_bytes",
     "write_atomically",
 ]

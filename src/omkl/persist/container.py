@@ -10,7 +10,8 @@ Layout, all numbers little-endian:
     32         BLAKE2b of everything before
 
 A file does not say when or where it was written. Reading trusts nothing: a file that is truncated, changed, foreign,
-newer or inconsistent is a ModelFileError, and reading takes no more memory than the file itself has.
+newer or inconsistent is a ModelFileError. Numbers of arrays and of values in the header are bounded by the bytes of the
+arrays (`MOST_ARRAYS`, `MOST_VALUES`), so that neither time nor memory can exceed what a file of that size deserves.
 
 Version 2 stores the state of GraphMKL as two named sets of experts; version 1 is still read.
 """
@@ -30,6 +31,9 @@ MAGIC = b"OMKL\r\n\x1a\n"
 VERSION = 2
 DIGEST = 32
 FRONT = struct.Struct("<8sIQ")
+MOST_ARRAYS, ARRAYS_PER_BYTE = 2**16, 1 / 8  # so many arrays, and these more for each byte of all arrays
+MOST_VALUES, VALUES_PER_BYTE = 2**23, 1 / 2  # the same for values in the header: numbers, strings, lists, objects
+MOST_AXES = 8  # of an array
 TYPES = {"float": np.dtype("<f8"), "int": np.dtype("<i8"), "bool": np.dtype("|b1")}
 Json = Any  # what json.loads returns, not yet checked
 
@@ -58,6 +62,9 @@ def pack(content: Content) -> list[bytes | memoryview]:
         chunks.append(np.ascontiguousarray(array, dtype=TYPES[word]).ravel().view(np.uint8).data)
     header = {"kind": content.kind, "body": content.body, "arrays": listing}
     text = json.dumps(header, separators=(",", ":"), allow_nan=False).encode()
+    too_much = _excess(text, len(listing), sum(chunk.nbytes for chunk in chunks))
+    if too_much:
+        raise ValueError(f"the model is too large for a model file: {too_much}")
     pieces: list[bytes | memoryview] = [FRONT.pack(MAGIC, VERSION, len(text)), text, *chunks]
     digest = hashlib.blake2b(digest_size=DIGEST)
     for piece in pieces:
@@ -76,8 +83,36 @@ def unpack(data: bytes) -> Content:
     content, digest = memoryview(data)[:-DIGEST], data[-DIGEST:]
     if hashlib.blake2b(content, digest_size=DIGEST).digest() != digest:
         raise ModelFileError("truncated or corrupted, its checksum does not match")
-    header = json.loads(bytes(content[FRONT.size : FRONT.size + length]))
-    return Content(header["kind"], header["body"], _arrays(header["arrays"], content[FRONT.size + length :]))
+    text, rest = bytes(content[FRONT.size : FRONT.size + length]), content[FRONT.size + length :]
+    demand(len(text) == length, "the header is longer than the file")
+    _demand_no_excess(text, 0, len(rest))
+    header = json.loads(text, parse_float=_finite, parse_constant=_finite)
+    _demand_no_excess(b"", len(header["arrays"]), len(rest))
+    return Content(header["kind"], header["body"], _arrays(header["arrays"], rest))
+
+
+def _excess(text: bytes, arrays: int, nbytes: int) -> str:
+    """What there is too much of, beside so many bytes of arrays; empty if all is well."""
+    values = text.count(b",") + text.count(b"[") + text.count(b"{")
+    for number, most, per_byte, what in (
+        (values, MOST_VALUES, VALUES_PER_BYTE, "values in its header"),
+        (arrays, MOST_ARRAYS, ARRAYS_PER_BYTE, "arrays"),
+    ):
+        if number > most + per_byte * nbytes:
+            return f"{number} {what}, at most {int(most + per_byte * nbytes)} with {nbytes} bytes of arrays"
+    return ""
+
+
+def _demand_no_excess(text: bytes, arrays: int, nbytes: int) -> None:
+    too_much = _excess(text, arrays, nbytes)
+    demand(not too_much, f"the file asks for too much: {too_much}")
+
+
+def _finite(word: str) -> float:
+    """A number of the header; JSON also has NaN, Infinity and numbers beyond the largest."""
+    value = float(word)
+    demand(math.isfinite(value), f"{word[:20]} in the header is not finite")
+    return value
 
 
 def _arrays(listing: Json, content: memoryview) -> Arrays:
@@ -85,10 +120,12 @@ def _arrays(listing: Json, content: memoryview) -> Arrays:
     start = 0
     for name, word, shape in listing:
         dtype = TYPES[word]
-        demand(all(isinstance(n, int) and n >= 0 for n in shape), f"array {name} has an impossible shape")
+        demand(len(shape) <= MOST_AXES and all(type(n) is int and n >= 0 for n in shape),
+               f"array {name} has an impossible shape")  # fmt: skip
         size = math.prod(shape) * dtype.itemsize
         demand(size <= len(content) - start, f"array {name} is longer than the file")
         arrays[name] = np.frombuffer(content[start : start + size], dtype=dtype).reshape(shape).copy()
         start += size
     demand(start == len(content), "arrays and file differ in length")
+    demand(len(arrays) == len(listing), "two arrays have the same name")
     return arrays

@@ -7,15 +7,16 @@ say which module that is.
 import os
 from collections.abc import Callable
 from importlib.metadata import entry_points
-from pathlib import Path
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from omkl.arrays import Arrays
 from omkl.errors import ModelFileError
 from omkl.persist.atomic import write_atomically
-from omkl.persist.container import Content, Json, pack, unpack
+from omkl.persist.container import FRONT, MAGIC, Content, Json, pack, unpack
 
 M = TypeVar("M")
+
+LONGEST_MESSAGE = 1000  # characters
 
 
 class Codec(NamedTuple, Generic[M]):
@@ -35,10 +36,19 @@ def register(kind: str, codec: Codec[M]) -> None:
 
 
 def _codec_for(model: object) -> tuple[str, Codec[Any]]:
+    own = type(model)
     for kind, codec in _CODECS.items():
-        if isinstance(model, codec.classes):
+        if own in codec.classes:
             return kind, codec
-    raise TypeError(f"only omkl's estimators, fleets and Online can be saved, got {type(model).__name__}")
+    for codec in _CODECS.values():
+        for known in codec.classes:
+            if isinstance(model, known):
+                raise TypeError(
+                    f"{own.__name__} is a subclass of {known.__name__}: a model file executes nothing, so that it "
+                    f"could not be loaded as what it is. Save a {known.__name__}, or register a codec for {own.__name__} "
+                    "(omkl.persist.register, and an entry point of the group omkl.codecs)"
+                )
+    raise TypeError(f"only omkl's estimators, fleets and Online can be saved, got {own.__name__}")
 
 
 def encode(model: object, compact: bool = False) -> Content:
@@ -65,7 +75,11 @@ def save(model: object, path: str | os.PathLike[str]) -> None:
 
 def load(path: str | os.PathLike[str]) -> Any:
     """The model that `save` wrote; it continues learning as if it had never stopped."""
-    return _read(Path(path).read_bytes(), str(path))
+    with open(path, "rb") as file:
+        start = file.read(FRONT.size)
+        # of a file that is none of omkl's, be it an endless one, no more than this is read
+        rest = file.read() if start.startswith(MAGIC) else b""
+    return _read(start + rest, str(path))
 
 
 def to_bytes(model: object) -> bytes:
@@ -88,11 +102,17 @@ def _read(data: bytes, where: str) -> object:
     except ImportError:
         raise
     except ModelFileError as error:
-        raise ModelFileError(f"{where}: {error}") from None
+        raise ModelFileError(f"{where}: {_short(error)}") from None
     except ValueError as error:  # an invariant of a Problem or State
-        raise ModelFileError(f"{where}: {error}") from error
+        raise ModelFileError(f"{where}: {_short(error)}") from error
     except Exception as error:  # whatever an untrue header leads to
-        raise ModelFileError(f"{where}: inconsistent content ({type(error).__name__}: {error})") from error
+        raise ModelFileError(f"{where}: inconsistent content ({type(error).__name__}: {_short(error)})") from error
+
+
+def _short(error: Exception) -> str:
+    """Its message, of which a value from a file may be a long part."""
+    message = str(error)
+    return message if len(message) <= LONGEST_MESSAGE else message[:LONGEST_MESSAGE] + "..."
 
 
 # A model within the file of another

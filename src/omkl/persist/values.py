@@ -9,17 +9,23 @@ import numpy as np
 from omkl.arrays import Array, Arrays, Vector, padded_copy
 from omkl.kernels import Cauchy, Gaussian, Kernel, Laplacian, Matern
 from omkl.persist.container import Json, demand
+from omkl.validation import is_label
 
 T = TypeVar("T")
 _KERNELS: dict[str, type[Kernel]] = {c.__name__: c for c in (Gaussian, Laplacian, Matern, Cauchy)}
 
 
-def plain(value: object) -> bool | int | float | str | None:
-    """A label, key or name as JSON that remembers its type."""
-    value = value.item() if isinstance(value, np.generic) else value
-    if value is None or (isinstance(value, (bool, int, float, str)) and type(value) in (bool, int, float, str)):
-        return value
-    raise ValueError(f"labels, keys and names must be numbers, strings or booleans to be saved, got {value!r}")
+def plain(value: object, what: str = "labels, keys and names") -> bool | int | float | str | None:
+    """A label, key, name or parameter as JSON that remembers its type."""
+    value = item(value)
+    if value is None or is_label(value):
+        return value  # type: ignore[return-value]  # is_label has looked
+    raise ValueError(f"{what} must be finite numbers, strings or booleans to be saved, got {value!r}")
+
+
+def item(value: object) -> object:
+    """NumPy's scalars as Python's; everything else as it is."""
+    return value.item() if isinstance(value, np.generic) else value
 
 
 # Kernels
@@ -32,7 +38,17 @@ def register_kernel(kernel: type[Kernel]) -> type[Kernel]:
 
 
 def encode_kernels(kernels: Iterable[Kernel]) -> list[Json]:
-    return [[type(k).__name__, {f.name: getattr(k, f.name) for f in fields(k)}] for k in kernels]
+    encoded = []
+    for kernel in kernels:
+        name = type(kernel).__name__
+        if _KERNELS.get(name) is not type(kernel):
+            raise ValueError(
+                f"the kernel {kernel!r} cannot be saved, because {name} is not registered: call "
+                "omkl.persist.register_kernel on the class, here and before loading"
+            )
+        parameters = {f.name: plain(getattr(kernel, f.name), "parameters of kernels") for f in fields(kernel)}
+        encoded.append([name, parameters])
+    return encoded
 
 
 def decode_kernels(listing: Json) -> list[Kernel]:
@@ -64,7 +80,7 @@ def _encode_fields(value: tuple[object, ...], arrays: Arrays, prefix: str, path:
         elif isinstance(part, tuple) and part and isinstance(part[0], Kernel):
             body[where] = encode_kernels(part)
         else:
-            body[where] = list(part) if isinstance(part, tuple) else part
+            body[where] = [item(each) for each in part] if isinstance(part, tuple) else item(part)
 
 
 def decode_tuple(kind: type[T], body: Json, arrays: Arrays, prefix: str = "", path: str = "", pad: bool = False) -> T:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Self, get_args
 
 from omkl.algorithms.base import Kernels, Task
-from omkl.algorithms.graph_mkl.constants import TRIAL_ROUNDS
+from omkl.algorithms.graph_mkl.constants import FIRST_ROWS, TRIAL_ROUNDS, WINDOW
 from omkl.kernels import Gaussian, Kernel, dictionary
 from omkl.validation import is_number, is_whole, require, require_whole
 
@@ -152,6 +152,13 @@ class GraphSettings:
         """Experts of one set."""
         on_inputs = 1 if self.task == "regression" else 2
         return len(self.all_kernels) * (1 + len(self.steps)) + on_inputs + len(self.widths)
+
+    def size(self, d: int, outputs: int = 1) -> int:
+        """About how many numbers it takes to make a model for d features and so many outputs."""
+        N, D, E = len(self.all_kernels), self.n_features, self.experts
+        drawn = 16 * N * d * D  # which inputs a random feature depends on is sorted out too
+        of_a_set = (N + 1) * ((2 * D) ** 2 + (1 + len(self.steps)) * outputs * 2 * D) + E**2
+        return drawn + 2 * (of_a_set + (FIRST_ROWS + WINDOW) * (d + outputs))
 
     @property
     def active(self) -> int:

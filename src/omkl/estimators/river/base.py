@@ -84,6 +84,7 @@ class Estimator(Locked, Generic[C, Y]):
 
     @locked
     def _store(self, key: Hashable, x: Row) -> None:
+        row = dict(zip(x, check_row(x).tolist(), strict=True))
         if key not in self._waiting and len(self._waiting) >= self.max_waiting:
             oldest = next(iter(self._waiting))
             del self._waiting[oldest]
@@ -92,7 +93,7 @@ class Estimator(Locked, Generic[C, Y]):
                 f"the oldest, {oldest!r}, is dropped",
                 stacklevel=4,
             )
-        self._waiting[key] = dict(x)
+        self._waiting[key] = row
 
     @locked
     def learn_key(self, key: Hashable, y: Y) -> None:
@@ -227,12 +228,13 @@ class Classifier(Estimator[LabelCore, Hashable], base.MiniBatchClassifier):
 
     def learn_one(self, x: Row, y: Hashable, w: float = 1.0) -> None:
         """Learn one row; it counts w times. A label that was never seen becomes known."""
+        label = validation.label(y)
         validation.one_weight(w, "w")
         core = self._core
         if core is None:
             check_row(x)
             core = self._start(x)
-        core.learn_row(x, y.item() if isinstance(y, np.generic) else y, w)
+        core.learn_row(x, label, w)
 
     def predict_proba_many(self, X: IntoDataFrame) -> IntoDataFrame:
         """Probabilities of all labels seen so far for the rows of a frame, a column for each label."""
@@ -268,8 +270,9 @@ class Classifier(Estimator[LabelCore, Hashable], base.MiniBatchClassifier):
 
     def _learn_frame(self, frame: Frame, y: Iterable[Hashable]) -> tuple[Matrix, list[Hashable]]:
         """Probabilities of each row before it was learned, and the labels that they are of."""
-        labels = y.tolist() if hasattr(y, "tolist") else list(y)
-        require(len(labels) == len(frame), "y", f"one label for each of the {len(frame)} rows", len(labels))
+        given = y.tolist() if hasattr(y, "tolist") else list(y)
+        require(len(given) == len(frame), "y", f"one label for each of the {len(frame)} rows", len(given))
+        labels = [validation.label(each, f" in row {row} (no row was learned)") for row, each in enumerate(given)]
         core = self._core_for(frame)
         with core.lock:
             core.add_features(frame.columns)

@@ -21,6 +21,7 @@ ESTIMATORS: dict[str, type[RiverEstimator]] = {
 def _encode(model: RiverEstimator, compact: bool) -> tuple[persist.Json, persist.Arrays]:
     model = copy.deepcopy(model)  # one moment, whatever other threads learn meanwhile
     arrays: persist.Arrays = {}
+    files.check_parameters(model, model.task, model._core)
     body = {
         "class": type(model).__name__,
         "parameters": files.encode_parameters(model._get_params(), "seed", None),
@@ -37,6 +38,7 @@ def _decode(body: persist.Json, arrays: persist.Arrays) -> RiverEstimator:
     kind = ESTIMATORS[body["class"]]
     model = kind(**files.decode_parameters(kind, body["parameters"]))
     core = files.decode_core(body["core"], arrays)
+    files.check_parameters(model, model.task, core)
     if core is not None:
         persist.demand(core.task == kind.task, "the estimator and what it learned are for different tasks")
         files.require_class(kind, core)

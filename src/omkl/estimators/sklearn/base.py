@@ -16,6 +16,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets, unique_labels
 from sklearn.utils.validation import _check_sample_weight, _num_samples, check_is_fitted, validate_data
 
+from omkl import validation
 from omkl.algorithms.base import Task
 from omkl.arrays import Array, Matrix, Vector
 from omkl.estimators import plots
@@ -218,6 +219,9 @@ class Classifier(ClassifierMixin, Estimator):  # type: ignore[misc]  # scikit-le
     def _validated(self, X: ArrayLike, y: ArrayLike, reset: bool) -> tuple[Matrix, Array]:
         rows, labels = validate_data(self, X, y, reset=reset, dtype=np.float64, order="C")
         check_classification_targets(labels)
+        if labels.dtype.kind == "O":
+            for row, label in enumerate(labels):
+                validation.label(label, f" in row {row} (no row was learned)")
         return rows, labels
 
     @locked

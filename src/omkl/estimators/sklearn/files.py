@@ -1,15 +1,20 @@
 """scikit-learn estimators in model files."""
 
 import copy
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
-from omkl import persist
+from omkl import persist, validation
 from omkl.algorithms.base import Task
+from omkl.arrays import Array
 from omkl.estimators import files
 from omkl.estimators.core import LabelCore
 from omkl.estimators.sklearn import estimators
 from omkl.estimators.sklearn.base import Estimator
+
+LARGEST_LABELS = 2**26  # bytes of an array of labels; in one of strings all are as long as the longest
 
 ESTIMATORS: dict[str, type[Estimator]] = {
     name: kind for name, kind in vars(estimators).items()
@@ -20,6 +25,28 @@ ESTIMATORS: dict[str, type[Estimator]] = {
 def estimator_class(parameters: type, task: Task) -> type[Estimator]:
     """The estimator for a task with these parameters."""
     return next(kind for kind in ESTIMATORS.values() if issubclass(kind, parameters) and kind.task == task)
+
+
+def check_labels(labels: Sequence[object], dtype: np.dtype[Any]) -> None:
+    """Labels can be saved, and as an array of this type they take little memory."""
+    for label in labels:
+        validation.label(label)
+    if dtype.kind not in "biufUO" or len(labels) * dtype.itemsize > LARGEST_LABELS:
+        raise ValueError(
+            f"labels must be an array of numbers, strings, booleans or objects of at most {LARGEST_LABELS} bytes, got "
+            f"{len(labels)} of type {dtype}; convert or shorten them"
+        )
+
+
+def decode_labels(labels: persist.Json, dtype: persist.Json) -> Array:
+    """An array of labels as it was before it was saved."""
+    persist.demand(isinstance(labels, list), "labels are no list")
+    check_labels(labels, np.dtype(dtype))
+    found = np.array(labels, dtype=np.dtype(dtype))
+    persist.demand(found.tolist() == labels, "labels differ from those of their type")
+    sorted_once = np.array_equal(np.unique(found), found)
+    persist.demand(sorted_once, "labels are not sorted, or come twice")
+    return found
 
 
 def require_labels(model: Estimator, core: LabelCore) -> None:
@@ -33,6 +60,7 @@ def encode(model: Estimator, compact: bool) -> tuple[persist.Json, persist.Array
     model = copy.deepcopy(model)  # one moment, whatever other threads learn meanwhile
     arrays: persist.Arrays = {}
     core = getattr(model, "core_", None)
+    files.check_parameters(model, model.task, core)
     body = {
         "class": type(model).__name__,
         "parameters": files.encode_parameters(
@@ -46,6 +74,7 @@ def encode(model: Estimator, compact: bool) -> tuple[persist.Json, persist.Array
         if hasattr(model, "feature_names_in_"):
             body["fitted"]["feature_names_in_"] = [persist.plain(name) for name in model.feature_names_in_]
         if hasattr(model, "classes_"):
+            check_labels(model.classes_.tolist(), model.classes_.dtype)
             body["fitted"]["classes_"] = [persist.plain(label) for label in model.classes_]
             body["fitted"]["dtype"] = model.classes_.dtype.str
     return body, arrays
@@ -55,6 +84,7 @@ def decode(body: persist.Json, arrays: persist.Arrays) -> Estimator:
     kind = ESTIMATORS[body["class"]]
     model = kind(**files.decode_parameters(kind, body["parameters"]))
     core = files.decode_core(body["core"], arrays)
+    files.check_parameters(model, model.task, core)
     if core is None:
         return model
     fitted = dict(body["fitted"])
@@ -68,12 +98,7 @@ def decode(body: persist.Json, arrays: persist.Arrays) -> Estimator:
         model.feature_names_in_ = names
     persist.demand(("classes_" in fitted) == isinstance(core, LabelCore), "labels are there for classification alone")
     if isinstance(core, LabelCore):
-        dtype = np.dtype(fitted["dtype"])
-        persist.demand(dtype.kind in "biufUO" and dtype.itemsize <= 2**16, "labels of an unknown type")
-        model.classes_ = np.array(fitted["classes_"], dtype=dtype)
-        persist.demand(model.classes_.ndim == 1, "labels are no list")
-        sorted_once = np.array_equal(np.unique(model.classes_), model.classes_)
-        persist.demand(sorted_once, "labels are not sorted, or come twice")
+        model.classes_ = decode_labels(fitted["classes_"], fitted["dtype"])
         require_labels(model, core)
     model.core_ = core
     return model
