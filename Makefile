@@ -19,7 +19,7 @@ MODULES := find src/omkl lab/omkl_lab -name '*.py' | sort
 $(shell if [ -f $(VENV)/.modules ] && [ "$$($(MODULES))" != "$$(cat $(VENV)/.modules)" ]; then rm -f $(INSTALLED); fi)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo reproduce compare test lint test-slow smoke sanitize soak bench format equations readme docs lock clean distclean
+.PHONY: help demo reproduce compare test lint test-slow smoke sanitize soak mutants bench format equations readme docs lock clean distclean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -74,6 +74,9 @@ sanitize: $(SANITIZED) ## the tests of the engine and of broken files with Addre
 
 soak: $(INSTALLED) ## the tests that take very long
 	$(BIN)/pytest -m soak $(SOME)
+
+mutants: $(INSTALLED) ## plant faults one by one; the tests must notice (ARGS="graph --size 30"; pip install -e 'lab[mutants]' first)
+	$(BIN)/python -m omkl_lab.mutants $(ARGS)
 
 bench: $(INSTALLED) ## benchmark: results and page in build/ (ARGS="--quick"; pip install -e 'lab[peers]' for other libraries)
 	@mkdir -p build

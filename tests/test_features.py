@@ -140,6 +140,12 @@ def test_orthogonal_features_of_a_gaussian_have_less_variance_than_independent_o
     assert orthogonal.var() < 0.7 * independent.var()
 
 
+@pytest.mark.parametrize("kind", [Gaussian, Matern])
+def test_orthogonal_frequencies_are_divided_by_the_length_scale(kind):
+    one, wide = (orthogonal_frequencies([kind(scale)], 3, 7, seed=1) for scale in (1.0, 2.5))
+    np.testing.assert_allclose(one, 2.5 * wide, rtol=1e-12)
+
+
 @pytest.mark.parametrize("kernel", [Laplacian(1.0), Cauchy(1.0)], ids=repr)
 def test_orthogonal_features_of_a_product_kernel_are_refused(kernel):
     with pytest.raises(ValueError, match=r"need a radial kernel .* orthogonal=False"):
