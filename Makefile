@@ -21,7 +21,7 @@ $(shell if [ -f $(VENV)/.modules ] && [ "$$($(MODULES))" != "$$(cat $(VENV)/.mod
 
 .DEFAULT_GOAL := help
 .PHONY: help demo reproduce compare test lint test-slow smoke warnings test-clang self-test self-test-aarch64 \
-  sanitize sanitize-threads soak bench format equations readme docs lock clean distclean
+  sanitize sanitize-threads soak mutants bench format equations readme docs lock clean distclean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-17s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -107,6 +107,9 @@ sanitize-threads: build/thread/.built ## the tests with threads with ThreadSanit
 
 soak: $(INSTALLED) ## the tests that take very long
 	$(BIN)/pytest -m soak $(SOME)
+
+mutants: $(INSTALLED) ## plant faults one by one; the tests must notice (ARGS="graph --size 30"; pip install -e 'lab[mutants]' first)
+	$(BIN)/python -m omkl_lab.mutants $(ARGS)
 
 bench: $(INSTALLED) ## benchmark: results and page in build/ (ARGS="--quick"; pip install -e 'lab[peers]' for other libraries)
 	@mkdir -p build

@@ -10,10 +10,12 @@ import pytest
 from browser import started
 from hypothesis import HealthCheck, settings
 
-# the doctests of the Spark module need pyspark
+# modules that need what is not installed everywhere
 collect_ignore = [] if find_spec("pyspark") else ["src/omkl/fleet/spark.py", "tests/fleet/spark_driver.py"]
+collect_ignore += [] if find_spec("cosmic_ray") else ["lab/omkl_lab/mutants/planting.py"]
 
 settings.register_profile("same", deadline=None, derandomize=True, database=None)
+settings.register_profile("quick", deadline=None, derandomize=True, database=None, max_examples=15)
 settings.register_profile("wander", deadline=None, max_examples=1000, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))
 

@@ -180,6 +180,17 @@ def test_where_rounding_would_leave_no_dominating_node_that_of_largest_u_is_domi
     assert dominating_by_threshold(np.full(N, 1 / N), xi, 1 / N)[0]
 
 
+def test_where_all_u_and_beta_are_one_nth_every_node_is_dominating_whatever_the_rounding():
+    for N in range(1, 200):
+        for xi in (0.0, 0.1, 1 / 3, 0.7, 1.0):
+            assert dominating_by_threshold(np.full(N, 1 / N), xi, 1 / N).all(), (N, xi)
+
+
+def test_a_node_below_the_threshold_by_more_than_rounding_is_not_dominating():
+    u = np.array([0.25 - 1e-14, 0.25, 0.25, 0.25 + 1e-14])
+    np.testing.assert_array_equal(dominating_by_threshold(u, 0.0, 0.25), [False, True, True, True])
+
+
 def test_a_beta_above_one_nth_is_refused():
     with pytest.raises(ValueError, match=r"beta must be at most 1/N = 0.2 for 5 kernels.*got 0.21"):
         algorithms.problem("sfg-mkl-r", small(beta=0.21), 2)

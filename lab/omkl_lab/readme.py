@@ -18,6 +18,7 @@ from omkl_lab.bench import table as bench
 from omkl_lab.configurations import MATCHING
 from omkl_lab.files import read_json, read_lines
 from omkl_lab.markdown import filled, part, table
+from omkl_lab.mutants import page as mutants
 from omkl_lab.peers import page as peers
 from omkl_lab.peers.page import (
     TUNED_ON,
@@ -135,6 +136,7 @@ def pages(project: Path, run: str | None = None) -> dict[Path, str]:
             COMMAND,
             page_parts.in_deviations(measured, read_json(project / readings.RESULTS)),
         ),
+        (mutants.PAGE, COMMAND, mutants.quoted(read_lines(project / mutants.RESULTS))),
         (ablation.PAGE, ablation.COMMAND, ablation.quoted(read_lines(project / ablation.RESULTS))),
         (interfaces.PAGE, interfaces.COMMAND, interfaces.quoted(read_json(project / interfaces.RESULTS))),
         (fleets.PAGE, fleets.COMMAND, fleets.quoted(read_json(project / fleets.RESULTS))),

@@ -333,6 +333,34 @@ def test_if_one_key_diverges_no_key_learns_the_batch(name):
     assert omkl.to_bytes(fleet["new"]) == omkl.to_bytes(fleet.fresh("new").partial_fit(X[:1], [0.0]))
 
 
+@pytest.mark.parametrize("name", DIVERGING)
+def test_a_key_that_diverges_in_the_first_row_of_a_batch_is_noticed(name):
+    fleet = Fleet(DIVERGING[name], seed=0, threads=2)
+    before = b""
+
+    def learn_until_it_diverges():
+        nonlocal before
+        for _ in range(100):
+            fleet.learn_rows(["a", "b"], np.zeros((2, 2)), [1e120 if name == "models" else 1e90, 0.0])
+            before = omkl.to_bytes(fleet["a"])
+
+    with pytest.raises(DivergenceError, match=r"^row 0: the model of key 'a' diverged.*nothing of this batch"):
+        learn_until_it_diverges()
+    assert omkl.to_bytes(fleet["a"]) == before
+
+
+@pytest.mark.parametrize("large", ["x", "-x", "y", "-y"])
+def test_whatever_is_too_large_in_a_batch_of_a_stabilised_learner_the_batch_can_be_undone(large):
+    """Below 1e30 nothing can diverge and nothing is copied; above it, in any sign and place, models are."""
+    fleet = Fleet(omkl.RakerRegressor(scale="none", **SMALL), seed=0)
+    X, y = np.ones((2, 2)), np.ones(2)
+    fleet.learn_rows(["a", "b"], 1e29 * X, -1e29 * y)
+    assert not fleet._may_diverge
+    (X if large.endswith("x") else y)[1] = -1e31 if large.startswith("-") else 1e31
+    fleet.learn_rows(["a", "b"], X, y)
+    assert fleet._may_diverge
+
+
 def test_a_prediction_that_is_not_finite_is_an_error_as_in_the_estimators():
     fleet = Fleet(omkl.SFGMKLRegressor(scale="none", **SMALL), seed=0)
     fleet.learn_rows(["a", "b"], [[0.0], [1.0]], [0.0, 1.0])

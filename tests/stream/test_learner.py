@@ -97,6 +97,16 @@ def test_a_late_target_is_compared_with_what_was_predicted():
     assert late == LateTargets([2.0, 1.0], [3.0, 1.5], [0.0, 0.0], [False, True], [{}, {}])
 
 
+@pytest.mark.parametrize(("y", "covered"), [(1.4, False), (1.5, True), (2.0, True), (2.5, True), (2.6, False)])
+def test_a_late_target_is_covered_between_both_ends_of_the_interval(y: float, covered: bool):
+    waiting, late = WaitingRows(9, quiet), LateTargets.none()
+    out = Predictions(np.arange(1), ["a"], np.array([2.0]), np.array([1.5]), np.array([2.5]), None, np.full(1, np.nan),
+                      None)  # fmt: skip
+    waiting.add(np.zeros((1, 1)), out)
+    waiting.resolve("a", y, late)
+    assert late.covered == [covered]
+
+
 def test_a_late_target_of_a_row_without_any_feature_is_scored_and_not_learned(tmp_path: Path):
     data = tmp_path / "data.csv"
     data.write_text("id,a,y\nr1,,\nr1,,2\nr2,1,3\n")
@@ -139,6 +149,10 @@ def test_parts_without_intervals_have_nan_where_others_have_them():
     [
         (["1", "2", "x"], "regression"),
         (["x", "y", "1"], "classification"),
+        (["1"] * 5 + ["x"] * 5, "regression"),  # half of them: more than half must be labels
+        (["1"] * 5 + ["x"] * 6, "classification"),
+        (["1"] * 9 + ["x"] * 8 + [None] * 40, "regression"),  # empty cells do not count
+        (["2"] * 501 + ["x"] * 1000, "regression"),  # the first thousand decide
         (["0", "1", "1"], "classification"),
         (["1", "1", "1"], "regression"),
         (["True", "false", ""], "classification"),

@@ -1,0 +1,60 @@
+"""What is mutated, and the quick tests that must notice."""
+
+from pathlib import Path
+from typing import NamedTuple
+
+SOURCE = Path("src/omkl")
+
+
+class Package(NamedTuple):
+    """Modules, as patterns below src/omkl, and the tests of them, quick ones first."""
+
+    modules: tuple[str, ...]
+    tests: tuple[str, ...]
+    without: tuple[str, ...] = ()  # modules among them that are left out
+
+    def paths(self) -> list[Path]:
+        left_out = {SOURCE / name for name in self.without}
+        return sorted({path for pattern in self.modules for path in SOURCE.glob(pattern)} - left_out)
+
+
+PACKAGES: dict[str, Package] = {
+    "algorithms": Package(
+        ("algorithms/*.py",),
+        (
+            "tests/test_settings.py",
+            "tests/algorithms/test_start.py",
+            "tests/algorithms/test_invariants.py",
+            "tests/algorithms/test_algorithms.py",
+        ),
+        without=("algorithms/descent.py",),
+    ),
+    "algorithms.graph_mkl": Package(
+        ("algorithms/graph_mkl/*.py",),
+        (
+            "tests/test_settings.py",
+            "tests/algorithms/test_graph_mkl_change.py",
+            "tests/algorithms/test_graph_mkl_experts.py",
+            "tests/algorithms/test_graph_mkl_growth.py",
+            "tests/algorithms/test_graph_mkl_mixture.py",
+            "tests/algorithms/test_graph_mkl_page.py",
+            "tests/algorithms/test_graph_mkl_scaling.py",
+            "tests/algorithms/test_graph_mkl_selection.py",
+            "tests/algorithms/test_invariants.py",
+            "tests/algorithms/test_least_squares.py",
+        ),
+        without=("algorithms/graph_mkl/intervals.py",),
+    ),
+    "graph": Package(("graph.py",), ("tests/test_graph.py",)),
+    "kernels": Package(("kernels.py",), ("tests/test_kernels.py",)),
+    "features": Package(("features.py",), ("tests/test_features.py", "tests/test_settings.py")),
+    "losses": Package(("losses.py",), ("tests/test_losses.py",)),
+    "encoding": Package(
+        ("stream/cells.py", "stream/columns.py", "stream/targets.py"),
+        ("tests/stream/test_cells.py", "tests/stream/test_columns.py", "tests/stream/test_learner.py"),
+    ),
+    "persist": Package(
+        ("persist/*.py",),
+        ("tests/persist/test_container.py", "tests/persist/test_values.py", "tests/persist/test_persist.py"),
+    ),
+}
