@@ -11,7 +11,8 @@ import numpy as np
 from scipy.special import log_softmax, logsumexp, softmax
 
 REFITS = {1, 2, 3, 4, 5, 6, 7, 8, 16, 64, 256}
-COVERAGES = np.array([0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99])
+COVERAGES = np.array([0.1, 0.3, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99])
+NORMAL = np.array([0.13, 0.39, 0.67, 0.84, 1.04, 1.28, 1.64, 1.96, 2.58])
 
 
 def varies(deviation, mean):
@@ -232,11 +233,45 @@ class ExpertSet:
                 expert.learn(x, Y, weight, self.scaling)
 
 
+class ErrorScale:
+    """The scale S of the errors, the half widths, and two cumulative sums that notice another scale."""
+
+    def __init__(self):
+        self.h, self.S, self.n = NORMAL.copy(), None, 0
+        self.sums = {1.3: [], 1 / 1.3: []}  # of each ratio: the sum so far and the error, since the sum was 0
+
+    def deviation(self, s, b):
+        return s if self.S is None else self.S * s / b  # (G51)
+
+    def learn(self, error, s, b):
+        if self.S is None:
+            self.S, self.n = b, 8
+        error = abs(error) * b / s
+        if error == 0 and self.S <= 1e-150:
+            return
+        x = error / self.S
+        z = np.interp(x, [0, *self.h], [0, *NORMAL])  # (G52)
+        for c, rows in self.sums.items():
+            total = (rows[-1][0] if rows else 0) - np.log(c) + z**2 / 2 * (1 - c**-2)  # (G53)
+            self.sums[c] = [*rows, (total, error)] if total > 0 else []
+        gain = np.clip(2 / self.n, 0.005, 0.05)
+        h = self.h * np.exp(gain * ((x > self.h) - (1 - COVERAGES)))  # (G38)
+        h = np.clip(h, NORMAL / 4, 4 * NORMAL)
+        self.h = np.array([h[: k + 1].max() for k in range(len(h))])  # (G56)
+        self.n = min(self.n + 1, 500)
+        self.S = self.S + (1.2533 * error - self.S) / self.n  # (G54)
+        rows = max(self.sums.values(), key=lambda rows: rows[-1][0] if rows else 0)
+        if rows and rows[-1][0] > 5.5:
+            self.S, self.n = 1.2533 * np.mean([e for _, e in rows]), max(8, len(rows))  # (G55)
+            self.sums = {c: [] for c in self.sums}
+        self.S = max(self.S, 1e-150)
+
+
 class GraphMKL:
     def __init__(self, problem, settings):
         self.problem, self.settings, self.labels = problem, settings, problem.K > 1
         self.sets = [ExpertSet(problem, settings, problem.warm_up, 0)]
-        self.half_widths = np.array([0.67, 0.84, 1.04, 1.28, 1.64, 1.96, 2.58])
+        self.errors = ErrorScale()
         self.counted, self.fast, self.slow, self.shares = 0, 0.0, 0.0, np.zeros(2)
 
     def round(self, x, y, weight, uniforms):
@@ -261,7 +296,8 @@ class GraphMKL:
             for g, e, _, mean, *_ in mixed:
                 differences[g, e] = clipped_ratio(mean[0] - m, s)  # (G27)
             stacked = self.sets[0].stack.theta[0] @ differences[0] if self.problem.stack else 0.0
-            out = np.array([m + s * np.clip(stacked, -3, 3), s])  # (G28)
+            b = np.sqrt(w @ (v / (1 + np.array([o[4] for o in mixed]))))  # (G51)
+            out = np.array([m + s * np.clip(stacked, -3, 3), self.errors.deviation(s, b)])  # (G28)
         if weight == 0:
             return out
 
@@ -270,8 +306,7 @@ class GraphMKL:
         error = (1 - out[int(y)]) ** 2 if self.labels else (Y[0] - out[0]) ** 2
         if not self.labels:
             if known:
-                missed = abs(Y[0] - out[0]) > self.half_widths * s
-                self.half_widths = self.half_widths * np.exp(0.05 * (missed - (1 - COVERAGES)))  # (G38)
+                self.errors.learn(Y[0] - out[0], s, b)
             for members, z in zip(self.sets, differences, strict=True):
                 members.stack.update(z, clipped_ratio(Y[0] - m, s) - members.stack.theta @ z, weight)  # (G29)
         if known:

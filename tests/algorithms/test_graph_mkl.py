@@ -182,10 +182,22 @@ def test_a_classifier_of_format_version_1_predicts_and_learns_as_it_did():
         model.learn_one(row, label)
 
 
+def calibrated(state, **changes):
+    return state._replace(calibration=state.calibration._replace(**changes))
+
+
 @pytest.mark.parametrize(("change", "complaint"), [
     (lambda s: s._replace(incumbent=1), "there is no incumbent"),
-    (lambda s: s._replace(half_widths=0 * s.half_widths), "a half width is not positive"),
-    (lambda s: s._replace(half_widths=s.half_widths[1:]), "half_widths does not fit the problem"),
+    (lambda s: calibrated(s, half_widths=0 * s.calibration.half_widths), "a half width is not positive"),
+    (lambda s: calibrated(s, half_widths=20 * s.calibration.half_widths), "a half width is out of range"),
+    (lambda s: calibrated(s, half_widths=s.calibration.half_widths[[1, 0, *range(2, 9)]]), "larger coverage are smaller"),
+    (lambda s: calibrated(s, half_widths=s.calibration.half_widths[1:]), "half_widths does not fit the problem"),
+    (lambda s: calibrated(s, evidence=np.zeros(3)), "evidence does not fit the problem"),
+    (lambda s: calibrated(s, evidence=np.ones(2)), "without rows"),
+    (lambda s: calibrated(s, total=-np.ones(2)), "cannot be negative"),
+    (lambda s: calibrated(s, scale=-1.0), "the scale of the errors is out of range"),
+    (lambda s: calibrated(s, rows=8), "the scale of the errors is out of range"),
+    (lambda s: calibrated(s, rows=501, scale=1.0), "the number of rows must be a count"),
     (lambda s: s._replace(sets=(s.sets[0]._replace(evidence=np.zeros(2)), s.sets[1])), "sets.0.evidence does not fit"),
     (lambda s: s._replace(sets=(s.sets[0], s.sets[1]._replace(age=-2))), "the age of a set must be a count"),
     (lambda s: s._replace(sets=(s.sets[0], s.sets[1]._replace(age=-1.0))), "the age of a set must be a count"),

@@ -45,7 +45,7 @@ def page_and_library(settings, X, y, weight=None, trial=500):
     uniforms = rng.random((1 + len(X), algorithms.get("graph-mkl").uniforms(problem)))[1:]
     expected, expected_half_widths = [], []
     for x, target, w, r in zip(X, y, np.ones(len(X)) if weight is None else weight, uniforms, strict=True):
-        expected_half_widths.append(page.half_widths)
+        expected_half_widths.append(page.errors.h)
         expected.append(page.round(x, target, w, r))
     trend = page.fast, page.slow, page.counted
     state = online.state

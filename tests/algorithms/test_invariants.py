@@ -149,7 +149,12 @@ STATE_EDITS = {
     "q": [*NOT_FINITE, lambda q: first(q, -0.1), lambda q: first(q, 1.1)],
     "chosen": [np.zeros_like],
     "d": [lambda d: np.roll(np.arange(len(d)), 1)],
-    "half_widths": [*NOT_FINITE, lambda w: first(w, 0.0)],
+    "calibration.half_widths": [*NOT_FINITE, lambda w: first(w, 0.0), swapped, lambda w: 20 * w],
+    "calibration.evidence": [*NOT_FINITE, lambda a: a - 1, lambda a: 1 - np.sign(a)],
+    "calibration.since": [*NOT_FINITE, lambda a: -1 - a],
+    "calibration.total": [*NOT_FINITE, lambda a: -1 - a],
+    "calibration.scale": [lambda _: -1.0, lambda _: np.nan, lambda _: np.inf],
+    "calibration.rows": [lambda _: -1, lambda _: 501, lambda _: 1.5, lambda _: LARGEST_COUNT],
     "trend.fast": [lambda _: -1.0],
     "trial.incumbent": [lambda _: -1.0],
     **{f"sets.0.{name}": NOT_FINITE for name in (

@@ -66,7 +66,7 @@ class Round(NamedTuple):
     evaluations: list[Evaluations]  # of each set
     masks: list[Mask]  # experts of each set that are part of the mixture
     weights: list[Vector]  # (E,) of each set, in the mixture
-    mixed: Vector  # the mixture's prediction
+    mixed: Vector  # the mixture's prediction, as `mixture.mix` gives it
     differences: list[Vector]  # (E,) of each set, from the mixture; none without stacking
     prediction: Vector
 
@@ -79,11 +79,14 @@ def evaluate(problem: Problem, state: State, x: Vector) -> Round:
     evaluations = [learning.evaluate(problem, part, x, mask) for (part, _), mask in zip(sets, awake, strict=True)]
     weights = mixture.mixture_weights([part.evidence for part in state.sets], masks)
     mixed = mixture.mix(problem, evaluations, masks, weights)
-    if problem.task == "classification" or not problem.stack:
+    if problem.task == "classification":
         return Round(evaluations, masks, weights, mixed, [], mixed)
-    z = [mixture.differences(problem, part, mask, mixed) for part, mask in zip(evaluations, masks, strict=True)]
-    prediction = mixture.stacked(state.sets[state.incumbent].stack, z[state.incumbent], mixed)
-    return Round(evaluations, masks, weights, mixed, z, prediction)
+    mean, z = float(mixed[0]), []
+    if problem.stack:
+        z = [mixture.differences(problem, part, mask, mixed) for part, mask in zip(evaluations, masks, strict=True)]
+        mean = mixture.stacked(state.sets[state.incumbent].stack, z[state.incumbent], mixed)
+    deviation = intervals.reported(state.calibration, intervals.Deviation(*mixed[1:]))
+    return Round(evaluations, masks, weights, mixed, z, np.array([mean, deviation]))
 
 
 def predict(problem: Problem, state: State, x: Vector) -> Vector:
@@ -121,7 +124,9 @@ def step(
     if problem.task == "regression":
         error = (y - now.prediction[0]) ** 2
         if known:
-            state = state._replace(half_widths=intervals.update(state.half_widths, now.prediction, y))
+            deviation = intervals.Deviation(*now.mixed[1:])
+            calibration = intervals.update(state.calibration, deviation, float(y - now.prediction[0]))
+            state = state._replace(calibration=calibration)
     else:
         error = (1 - now.prediction[int(y)]) ** 2
     return follow_change(problem, state, float(error), now.weights)._replace(t=state.t + 1), info
@@ -158,7 +163,7 @@ def started(problem: Problem, state: State) -> int:
 
 def half_widths(problem: Problem, state: State) -> Vector:
     """(levels,): of the intervals of the next prediction, in its standard deviations; (0,) for labels."""
-    return state.half_widths if problem.task == "regression" else np.zeros(0)
+    return state.calibration.half_widths if problem.task == "regression" else np.zeros(0)
 
 
 def kernel_weights(problem: Problem, state: State) -> Vector:

@@ -48,7 +48,16 @@ TRIAL_ROUNDS = 500  # rounds of a challenger's trial
 TRIAL_MEMORY = 0.98  # share of the weights kept with every round of a trial
 
 # Intervals
-LEVELS = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)  # coverages whose half widths are tracked
-START_HALF_WIDTHS = (0.67, 0.84, 1.04, 1.28, 1.64, 1.96, 2.58)  # those of a normal distribution
-HALF_WIDTH_GAIN = 0.05  # of the tracking
+LEVELS = (0.1, 0.3, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)  # coverages whose half widths are tracked
+START_HALF_WIDTHS = (0.13, 0.39, 0.67, 0.84, 1.04, 1.28, 1.64, 1.96, 2.58)  # those of a normal distribution
+HALF_WIDTH_RANGE = 4.0  # a half width is at most so many times its start, and at least the start divided by it
+HALF_WIDTH_ROWS = 2.0  # the gain of the tracking is this over the rows behind the scale, ...
+MIN_HALF_WIDTH_GAIN = 0.005  # ... at least this
+MAX_HALF_WIDTH_GAIN = 0.05  # ... and at most this
+SCALE_OF_MEAN = 1.2533  # standard deviation over mean absolute error, of a normal distribution
+MIN_SCALE = 1e-150  # of the errors
+SCALE_ROWS = 500  # rows that the scale of the errors is a mean over, at most
+RESTART_ROWS = 8  # rows that a new scale counts as, at least
+SCALE_RATIO = 1.3  # of a new scale to the old one, that evidence is gathered for
+MAX_SCALE_EVIDENCE = 5.5  # log-likelihood ratio from which the new scale is believed
 ONE_SIGMA = 0.6827  # coverage of one standard deviation to either side

@@ -1,26 +1,109 @@
-"""GraphMKL's prediction intervals: half widths, in predicted standard deviations, that hold their coverage online."""
+"""GraphMKL's prediction intervals: the scale of its errors, and half widths in units of it that hold their coverage.
+
+Both are steady where nothing changes: the scale is a mean over many rows, and the half widths move by little. Where
+the errors become larger or smaller, a cumulative sum of log-likelihood ratios notices, and both start afresh.
+"""
+
+from typing import NamedTuple
 
 import numpy as np
 
-from omkl.algorithms.graph_mkl.constants import HALF_WIDTH_GAIN, LEVELS, START_HALF_WIDTHS
+from omkl.algorithms.graph_mkl.constants import (
+    HALF_WIDTH_RANGE,
+    HALF_WIDTH_ROWS,
+    LEVELS,
+    MAX_HALF_WIDTH_GAIN,
+    MAX_SCALE_EVIDENCE,
+    MIN_HALF_WIDTH_GAIN,
+    MIN_SCALE,
+    RESTART_ROWS,
+    SCALE_OF_MEAN,
+    SCALE_RATIO,
+    SCALE_ROWS,
+    START_HALF_WIDTHS,
+)
+from omkl.algorithms.invariants import demand, is_count, is_real
 from omkl.arrays import Matrix, Vector
 from omkl.validation import require
 
-
-def init() -> Vector:
-    return np.array(START_HALF_WIDTHS)
+RATIOS = np.array([SCALE_RATIO, 1 / SCALE_RATIO])  # of the scales that evidence is gathered for
 
 
-def update(half_widths: Vector, prediction: Vector, y: float) -> Vector:
+class Calibration(NamedTuple):
+    """What is known about the errors of the predictions; pairs are for a larger and for a smaller scale."""
+
+    half_widths: Vector  # (levels,)  of intervals, in reported standard deviations
+    evidence: Vector  # (2,)  that the scale has changed
+    since: Vector  # (2,)  rows since that evidence was 0
+    total: Vector  # (2,)  of the errors in these rows
+    scale: float  # of the errors, as a standard deviation
+    rows: int  # behind the scale; 0: none yet
+
+
+class Deviation(NamedTuple):
+    """The mixture's standard deviation for a row, and the part of it that is the same for every row."""
+
+    mixed: float
+    noise: float
+
+    @property
+    def spread(self) -> float:
+        """How much larger the errors of this row are than those of a row that the experts know and agree about."""
+        return self.mixed / self.noise if self.noise > 0 else 1.0
+
+
+def init() -> Calibration:
+    return Calibration(np.array(START_HALF_WIDTHS), np.zeros(2), np.zeros(2), np.zeros(2), 0.0, 0)
+
+
+def reported(calibration: Calibration, deviation: Deviation) -> float:
+    """The standard deviation of a prediction: the scale of the errors so far, times the spread of this row."""
+    return calibration.scale * deviation.spread if calibration.rows else deviation.mixed  # (G51)
+
+
+def update(before: Calibration, deviation: Deviation, error: float) -> Calibration:
+    """After a row whose prediction was wrong by `error`."""
+    half_widths, evidence, since, total, scale, rows = before
+    if rows == 0:
+        scale, rows = max(deviation.noise, MIN_SCALE), RESTART_ROWS
+    gap = abs(error) / deviation.spread
+    if gap == 0 and scale <= MIN_SCALE:
+        return before  # of a target that has been constant there is nothing to learn about errors
+    x = gap / scale
+    z = as_normal(half_widths, x)
+    evidence = np.maximum(evidence - np.log(RATIOS) + z**2 / 2 * (1 - 1 / RATIOS**2), 0)  # (G53)
+    since = np.where(evidence > 0, since + 1, 0)
+    total = np.where(evidence > 0, total + gap, 0)
+    half_widths = tracked(half_widths, x, rows)
+    rows = min(rows + 1, SCALE_ROWS)
+    scale += (SCALE_OF_MEAN * gap - scale) / rows  # (G54)
+    which = int(np.argmax(evidence))
+    if evidence[which] > MAX_SCALE_EVIDENCE:
+        scale, rows = SCALE_OF_MEAN * total[which] / since[which], max(RESTART_ROWS, int(since[which]))  # (G55)
+        evidence, since, total = np.zeros(2), np.zeros(2), np.zeros(2)
+    return Calibration(half_widths, evidence, since, total, max(float(scale), MIN_SCALE), rows)
+
+
+def as_normal(half_widths: Vector, x: float) -> float:
+    """The error that a normal distribution has as often as these have x; at most that of the last level."""
+    return float(np.interp(x, np.append(0.0, half_widths), np.append(0.0, START_HALF_WIDTHS)))  # (G52)
+
+
+def tracked(half_widths: Vector, x: float, rows: int) -> Vector:
     """A target outside an interval widens it and one inside narrows it, in the ratio that holds the coverage."""
-    missed = abs(y - prediction[0]) > half_widths * prediction[1]
-    out: Vector = half_widths * np.exp(HALF_WIDTH_GAIN * (missed - (1 - np.array(LEVELS))))  # (G38)
+    start = np.array(START_HALF_WIDTHS)
+    gain = min(max(HALF_WIDTH_ROWS / rows, MIN_HALF_WIDTH_GAIN), MAX_HALF_WIDTH_GAIN)  # (G38)
+    moved = half_widths * np.exp(gain * ((x > half_widths) - (1 - np.array(LEVELS))))  # (G38)
+    out: Vector = np.maximum.accumulate(np.clip(moved, start / HALF_WIDTH_RANGE, start * HALF_WIDTH_RANGE))  # (G56)
     return out
 
 
 def half_width(half_widths: Matrix, coverage: float) -> Vector:
     """(...,): that of `coverage`, by interpolation between the tracked levels, from (..., levels)."""
-    require(0 < coverage < 1, "coverage", "a number between 0 and 1", coverage)
+    valid = 0 < coverage <= LEVELS[-1]
+    require(valid, "coverage", f"a number above 0, at most {LEVELS[-1]} (the largest that is tracked)", coverage)
+    if coverage < LEVELS[0]:
+        return half_widths[..., 0] * (coverage / LEVELS[0])  # (G39)
     place = np.interp(coverage, LEVELS, np.arange(len(LEVELS)))
     low = min(int(place), len(LEVELS) - 2)
     log_low, log_high = np.log(half_widths[..., low]), np.log(half_widths[..., low + 1])
@@ -32,3 +115,28 @@ def interval(prediction: Matrix, width: Vector | float) -> Matrix:
     """(rows, 2): lower and upper end, from (rows, 2) means and standard deviations and a half width in these."""
     mean, deviation = prediction[:, 0], prediction[:, 1]
     return np.column_stack((mean - width * deviation, mean + width * deviation))
+
+
+# What a file may claim
+
+
+def shapes() -> dict[str, tuple[int, ...]]:
+    """The shape of every array."""
+    return {"half_widths": (len(LEVELS),), "evidence": (2,), "since": (2,), "total": (2,)}
+
+
+def check(calibration: Calibration) -> None:
+    """Refuses values that no stream leads to; shapes have been checked."""
+    start = np.array(START_HALF_WIDTHS)
+    ratio = calibration.half_widths / start
+    demand(bool((calibration.half_widths > 0).all()), "a half width is not positive")
+    within = (ratio >= 1 / HALF_WIDTH_RANGE - 1e-9) & (ratio <= HALF_WIDTH_RANGE + 1e-9)
+    demand(bool(within.all()), "a half width is out of range")
+    demand(bool((np.diff(calibration.half_widths) >= 0).all()), "half widths of a larger coverage are smaller")
+    for pair in (calibration.evidence, calibration.since, calibration.total):
+        demand(bool((pair >= 0).all()), "evidence for another scale of the errors cannot be negative")
+    some = (calibration.since > 0) == (calibration.evidence > 0)
+    demand(bool(some.all()), "evidence for another scale of the errors without rows")
+    demand(is_count(calibration.rows) and calibration.rows <= SCALE_ROWS, "the number of rows must be a count")
+    least = MIN_SCALE if calibration.rows else 0.0
+    demand(is_real(calibration.scale) and calibration.scale >= least, "the scale of the errors is out of range")

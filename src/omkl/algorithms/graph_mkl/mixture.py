@@ -44,7 +44,10 @@ def mixture_weights(evidence: Sequence[Vector], masks: Sequence[Mask]) -> list[V
 
 
 def mix(problem: Problem, evaluations: Sequence[Evaluations], masks: Sequence[Mask], weights: list[Vector]) -> Vector:
-    """(mean, standard deviation) of the mixture, or the probabilities of the labels."""
+    """(mean, standard deviation, noise) of the mixture, or the probabilities of the labels.
+
+    The noise is the part of the standard deviation that is the same for every row.
+    """
     counted = [
         (weight[e], evaluation)
         for part, mask, weight in zip(evaluations, masks, weights, strict=True)
@@ -56,7 +59,8 @@ def mix(problem: Problem, evaluations: Sequence[Evaluations], masks: Sequence[Ma
         return p
     mean = sum(w * e.mean[0] for w, e in counted)  # (G24)
     spread = sum(w * (e.variance + (e.mean[0] - mean) ** 2) for w, e in counted)  # (G24)
-    return np.array([mean, np.sqrt(spread)])
+    noise = sum(w * e.variance / (1 + e.leverage) for w, e in counted)  # (G51)
+    return np.array([mean, np.sqrt(spread), np.sqrt(noise)])
 
 
 def log_likelihood(problem: Problem, evaluation: Evaluation, y: float) -> float:
@@ -99,10 +103,10 @@ def differences(problem: Problem, evaluations: Evaluations, mask: Mask, mixed: V
     return np.clip(z, -STACK_CLIP, STACK_CLIP)
 
 
-def stacked(stack: Stack, z: Vector, mixed: Vector) -> Vector:
+def stacked(stack: Stack, z: Vector, mixed: Vector) -> float:
     """The mixture, corrected by the residual stacking on the incumbent's experts."""
     correction = np.clip(stack.theta @ z, -STACK_CLIP, STACK_CLIP)  # (G28)
-    return np.array([mixed[0] + mixed[1] * correction, mixed[1]])  # (G28)
+    return float(mixed[0] + mixed[1] * correction)  # (G28)
 
 
 def update_stack(problem: Problem, stack: Stack, z: Vector, mixed: Vector, y: float, weight: float) -> Stack:

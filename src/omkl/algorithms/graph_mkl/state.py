@@ -9,12 +9,12 @@ from omkl.algorithms.graph_mkl.change import Trend, Trial
 from omkl.algorithms.graph_mkl.constants import (
     FIRST_ROWS,
     LARGEST_VALUE,
-    LEVELS,
     MAX_TEMPERATURE,
     MIN_TEMPERATURE,
     WINDOW,
 )
 from omkl.algorithms.graph_mkl.experts import Coefficients, Noise, fresh_coefficients, fresh_noise
+from omkl.algorithms.graph_mkl.intervals import Calibration
 from omkl.algorithms.graph_mkl.least_squares import diagonal_of, is_diagonal, marginalise_features
 from omkl.algorithms.graph_mkl.memory import Window
 from omkl.algorithms.graph_mkl.mixture import Stack, fresh_stack
@@ -47,7 +47,7 @@ class State(NamedTuple):
     incumbent: int  # which of the two is the incumbent
     trend: Trend
     trial: Trial
-    half_widths: Vector  # (levels,)  of intervals, in predicted standard deviations
+    calibration: Calibration  # of the intervals
     t: int  # rounds behind us
 
 
@@ -179,7 +179,8 @@ def set_shapes(problem: Problem) -> dict[str, tuple[int, ...]]:
 def check_state(problem: Problem, state: State) -> None:
     found = leaves(state)
     wanted = {f"sets.{g}.{name}": shape for g in (0, 1) for name, shape in set_shapes(problem).items()}
-    for name, shape in (wanted | {"half_widths": (len(LEVELS),)}).items():
+    wanted |= {f"calibration.{name}": shape for name, shape in intervals.shapes().items()}
+    for name, shape in wanted.items():
         leaf = found[name]
         if not isinstance(leaf, np.ndarray) or leaf.shape != shape:
             raise ValueError(f"{name} does not fit the problem")
@@ -188,7 +189,7 @@ def check_state(problem: Problem, state: State) -> None:
     numbers = (state.trend.fast, state.trend.slow, *state.trial)
     demand(all(is_real(number) for number in numbers), "means of errors and weights must be numbers")
     demand(is_count(state.incumbent) and state.incumbent < 2, "there are two sets of experts")
-    demand(bool((state.half_widths > 0).all()), "a half width is not positive")
+    intervals.check(state.calibration)
     demand(all(number >= 0 for number in numbers), "means of errors and weights cannot be negative")
     for g, part in enumerate(state.sets):
         check_set(problem, part, g == state.incumbent)

@@ -1,10 +1,14 @@
-"""GraphMKL in model files of format version 1, whose arrays had both sets of experts along their first axis."""
+"""GraphMKL in older model files.
+
+In format version 1 the arrays had both sets of experts along their first axis; before there was a scale of the errors,
+there were half widths of seven coverages in the standard deviations that the experts predict.
+"""
 
 import numpy as np
 
-from omkl.algorithms.graph_mkl.constants import MAX_FULL_INPUTS
+from omkl.algorithms.graph_mkl.constants import HALF_WIDTH_RANGE, LEVELS, MAX_FULL_INPUTS, START_HALF_WIDTHS
 from omkl.algorithms.graph_mkl.least_squares import diagonal_of
-from omkl.arrays import Arrays
+from omkl.arrays import Arrays, Vector
 
 RENAMED = {"sure": "min_leverage", "correct": "stack"}  # settings and fields of the Problem
 
@@ -28,11 +32,37 @@ ARRAYS = {
     "window": "window.X",
     "recalled": "window.Y",
 }
+OLD_LEVELS = 7  # coverages that were tracked: the last seven of today's
 NUMBERS = {"explorer": "selection.explorer", "unit": "scaling.unit", "age": "age"}
 
 
 def upgrade(arrays: Arrays, body: dict[str, object]) -> tuple[Arrays, dict[str, object]]:
-    """Arrays and numbers of a state in a file, of this version or version 1 -> by today's dotted names."""
+    """Arrays and numbers of a state in a file, of this version or an older one -> by today's dotted names."""
+    return with_calibration(*with_sets(arrays, body))
+
+
+def with_calibration(arrays: Arrays, body: dict[str, object]) -> tuple[Arrays, dict[str, object]]:
+    """Without a scale of the errors, intervals stay as they were until a row is learned."""
+    if "half_widths" not in arrays:
+        return arrays, body
+    new = {name: array for name, array in arrays.items() if name != "half_widths"}
+    new |= {"calibration.half_widths": of_all_levels(arrays["half_widths"])}
+    new |= {f"calibration.{name}": np.zeros(2) for name in ("evidence", "since", "total")}
+    return new, body | {"calibration.scale": 0.0, "calibration.rows": 0}
+
+
+def of_all_levels(half_widths: Vector) -> Vector:
+    """Half widths of seven coverages from 0.5 on -> of all that are tracked, in order and in their range."""
+    start, missing = np.array(START_HALF_WIDTHS), len(LEVELS) - OLD_LEVELS
+    if half_widths.shape != (OLD_LEVELS,):
+        return half_widths  # refused later, as any array that does not fit
+    all_levels = np.append(half_widths[:1] * start[:missing] / start[missing], half_widths)
+    out: Vector = np.maximum.accumulate(np.clip(all_levels, start / HALF_WIDTH_RANGE, start * HALF_WIDTH_RANGE))
+    return out
+
+
+def with_sets(arrays: Arrays, body: dict[str, object]) -> tuple[Arrays, dict[str, object]]:
+    """Every set of experts with arrays of its own."""
     if "reach" not in arrays:
         return with_diagonal(arrays), body
     new: Arrays = {"half_widths": arrays["reach"]}

@@ -31,6 +31,7 @@ static bool evaluate(const Problem &p, const State &s, Scratch &scratch, Workspa
   mixture_weights(p, s, w);
   mix(p, s, w, prediction);
   if (p.stack) prediction[0] = stacked(p, s, w, prediction[0], prediction[1]);
+  if (!p.classify) prediction[1] = reported(s.calibration, w);
   return finite;
 }
 
@@ -97,7 +98,7 @@ inline void run(const Problem &p, State &s, Scratch &scratch, Chunk &chunk) {
       gap = 1 - prediction[static_cast<long>(y)];
     } else {
       gap = y - prediction[0];
-      if (known) update_half_widths(s.half_widths, prediction, y);
+      if (known) update_calibration(s.calibration, w, gap);
     }
     follow_change(p, s, w, gap * gap);
     ++s.t;

@@ -43,13 +43,16 @@ static void mix(const Problem &p, const State &s, Workspace &w, double *predicti
     }
   });
   if (p.classify) return;
-  double spread = 0;
+  double spread = 0, noise = 0;
   each_expert(p, s, w, [&](const ExpertSet &set, Evaluations &out, long e, bool counted) {
     if (!counted) return;
     const double gap = out.mean[e] - prediction[0];
-    spread += out.weight[e] * (variance(set, e, out.leverage[e]) + gap * gap);  // (G24)
+    const double v = variance(set, e, out.leverage[e]);
+    spread += out.weight[e] * (v + gap * gap);           // (G24)
+    noise += out.weight[e] * v / (1 + out.leverage[e]);  // (G51)
   });
-  prediction[1] = sqrt(spread);
+  prediction[1] = w.mixed_deviation = sqrt(spread);
+  w.noise = sqrt(noise);
 }
 
 static double log_likelihood(const Problem &p, Workspace &w, const double *mean, double v, double y) {

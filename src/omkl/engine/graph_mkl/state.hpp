@@ -195,12 +195,30 @@ struct Trial {
   }
 };
 
+// Of the intervals. Pairs are for a larger and for a smaller scale of the errors.
+struct Calibration {
+  double *half_widths;             // [TRACKED]
+  double *evidence, *since, *total;  // [2]
+  double scale;
+  int64_t rows;  // 0: none yet
+
+  template <class Visitor>
+  void visit(const Problem &, Visitor &visitor) {
+    visitor.array("half_widths", half_widths, {TRACKED});
+    visitor.array("evidence", evidence, {2});
+    visitor.array("since", since, {2});
+    visitor.array("total", total, {2});
+    visitor.number("scale", scale);
+    visitor.number("rows", rows);
+  }
+};
+
 struct State {
   ExpertSet sets[2];
   int64_t incumbent;
   Trend trend;
   Trial trial;
-  double *half_widths;  // [TRACKED]
+  Calibration calibration;
   int64_t t;
 
   template <class Visitor>
@@ -210,7 +228,7 @@ struct State {
     visitor.number("incumbent", incumbent);
     visitor.part("trend", trend, p);
     visitor.part("trial", trial, p);
-    visitor.array("half_widths", half_widths, {TRACKED});
+    visitor.part("calibration", calibration, p);
     visitor.number("t", t);
   }
   bool valid(const Problem &p) const {
@@ -240,6 +258,7 @@ struct Workspace {
   double *square, *near;        // [WINDOW]
   double *phi_stack;            // [E padded]
   double nearest, mean, deviation;  // least of `square`; of the mixture
+  double mixed_deviation, noise;    // of the mixture; the part of it that is the same for every row
 
   OMKL_ALWAYS_INLINE Workspace(const Problem &p, double *memory) {
     auto cut = [&](long n) __attribute__((always_inline)) {
@@ -269,7 +288,7 @@ inline long uniforms(const Problem &) { return 2; }
 OMKL_ALWAYS_INLINE long outputs(const Problem &p) { return p.classify ? p.K : 2; }
 OMKL_ALWAYS_INLINE long extras(const Problem &p) { return p.classify ? 0 : TRACKED; }
 OMKL_ALWAYS_INLINE void write_extra(const Problem &p, const State &s, double *out) {
-  for (long l = 0; l < extras(p); ++l) out[l] = s.half_widths[l];
+  for (long l = 0; l < extras(p); ++l) out[l] = s.calibration.half_widths[l];
 }
 inline long scratch(const Problem &p) { return Workspace(p, nullptr).size; }
 inline bool missing(const Problem &) { return true; }
