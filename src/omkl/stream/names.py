@@ -45,9 +45,10 @@ class NamedColumns:
     def _check(self, where: str, wanted: Iterable[tuple[str, str]], present: Collection[str]) -> None:
         for option, name in wanted:
             if name not in present:
+                near = suggestion(name, present)
                 raise DataError(
-                    f"{where}: there is no column {name!r} ({option}){suggestion(name, present)}; "
-                    f"the columns are {listed(present)}"
+                    f"{where}: there is no column {name!r} ({option}){near}{' The' if near else '; the'} columns are "
+                    f"{listed(present)}"
                 )
 
 
