@@ -4,7 +4,7 @@ import csv
 import io
 import json
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
@@ -168,6 +168,7 @@ class JsonParser:
         rows = np.arange(1, piece.records + 1)
         if columns is None:
             columns, rows = self._slow(piece)
+        columns = flattened(columns)
         first = not self.seen
         self.seen.update(dict.fromkeys(columns))
         if first:
@@ -190,7 +191,8 @@ class JsonParser:
         """All records at once, or None if pyarrow cannot read one of them."""
         if not _safe(piece.content):
             return None
-        schema = {name: pa.float64() for name in sorted(self.reading.numbers)}
+        # a name with a dot is that of a field in an object, which has no place in a schema of names
+        schema = {name: pa.float64() for name in sorted(self.reading.numbers) if "." not in name}
         schema |= {name: pa.string() for name in sorted(self.as_text)}
         try:
             table = pa.json.read_json(
@@ -201,6 +203,8 @@ class JsonParser:
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
             return None
         if table.num_rows != piece.records or len(set(table.column_names)) < table.num_columns:
+            return None
+        if any(_has_timestamps(field.type) for field in table.schema if pa.types.is_struct(field.type)):
             return None
         timestamps = {name for name in table.column_names if pa.types.is_timestamp(table.schema.field(name).type)}
         if timestamps:
@@ -223,14 +227,50 @@ class JsonParser:
                     where = f"row {piece.first + row} of {piece.name}"
                     self.reading.notify("json", f"{where} is not a JSON object ({error}); such rows are skipped")
                 continue
-            records.append({_clean(name): value for name, value in record.items()})
+            records.append(dict(_fields("", record)))
             rows.append(row)
         names = dict.fromkeys(name for record in records for name in record)
         columns = {name: pa.array([_text(record.get(name)) for record in records], pa.string()) for name in names}
         for name in names:
-            if any(isinstance(record.get(name), (list, dict)) for record in records):
-                self.reading.notify(f"nested {name}", f"field {name!r} holds lists or objects, which are ignored")
+            if any(isinstance(record.get(name), list) for record in records):
+                self.reading.notify(f"nested {name}", f"field {name!r} holds lists, which are ignored")
         return columns, np.array(rows, dtype=np.int64)
+
+
+def flattened(columns: dict[str, pa.Array]) -> dict[str, pa.Array]:
+    """The fields of objects as columns, named object.field; a column that has such a name already stays.
+
+    >>> flattened({"a": pa.array([{"b": 1, "c": {"d": "x"}}, None])})["a.c.d"].to_pylist()
+    ['x', None]
+    """
+    out: dict[str, pa.Array] = {}
+    for name, array in columns.items():
+        if pa.types.is_struct(array.type):
+            parts = {f"{name}.{field.name}": part for field, part in zip(array.type, array.flatten(), strict=True)}
+            out |= {part: cells for part, cells in flattened(parts).items() if part not in columns}
+        else:
+            out[name] = array
+    return out
+
+
+def flattened_names(schema: pa.Schema) -> list[str]:
+    """The names that the columns of a table have when they are flattened."""
+    return list(flattened({field.name: pa.nulls(0, field.type) for field in schema}))
+
+
+def _has_timestamps(kind: pa.DataType) -> bool:
+    return any(pa.types.is_timestamp(field.type) or (pa.types.is_struct(field.type) and _has_timestamps(field.type))
+               for field in kind)  # fmt: skip
+
+
+def _fields(prefix: str, record: dict[str, object]) -> Iterator[tuple[str, object]]:
+    """The fields of a record and of the objects in it; those of the record itself come last, and so have precedence."""
+    for name, value in record.items():
+        if isinstance(value, dict):
+            yield from _fields(f"{prefix}{_clean(name)}.", value)
+    for name, value in record.items():
+        if not isinstance(value, dict):
+            yield prefix + _clean(name), value
 
 
 def _safe(content: bytes) -> bool:

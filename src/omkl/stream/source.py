@@ -16,7 +16,17 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet
 
-from omkl.stream.parsers import Batch, CsvParser, Format, JsonParser, Piece, Reading, check_unique
+from omkl.stream.parsers import (
+    Batch,
+    CsvParser,
+    Format,
+    JsonParser,
+    Piece,
+    Reading,
+    check_unique,
+    flattened,
+    flattened_names,
+)
 from omkl.stream.raw import ByteStream, DataError, Decompressed, Raw, compression_of, decoded, first_line
 from omkl.stream.records import Cutter
 
@@ -197,19 +207,19 @@ class Source:
             if not raw.seekable():
                 raise DataError(f"{name}: Parquet cannot be read from a pipe; give the file, or pipe Arrow or CSV")
             table = pa.parquet.ParquetFile(raw.native())
-            self._check_columns(name, table.schema_arrow.names)
+            self._check_columns(name, flattened_names(table.schema_arrow))
             pieces = max(1, -(-table.metadata.num_rows // self.piece_rows))
             batches: Iterable[pa.RecordBatch] = raw.followed(table.iter_batches(batch_size=self.piece_rows), pieces)
         elif raw.seekable() and raw.peek(6) == b"ARROW1":
             reader = pa.ipc.open_file(raw.native())
-            self._check_columns(name, reader.schema.names)
+            self._check_columns(name, flattened_names(reader.schema))
             n = reader.num_record_batches
             batches = raw.followed((reader.get_batch(k) for k in range(n)), n)
         else:
             if raw.peek(6) == b"ARROW1":
                 raw.read(8)  # after its magic bytes an Arrow file is an Arrow stream
             stream = pa.ipc.open_stream(raw)
-            self._check_columns(name, stream.schema.names)
+            self._check_columns(name, flattened_names(stream.schema))
             batches = stream
         rows = 0
         for batch in batches:
@@ -227,8 +237,9 @@ class Source:
         batch: pa.RecordBatch = piece.content
         names = batch.schema.names
         check_unique(piece.name, names)
-        columns = {name: batch.column(k) for k, name in enumerate(names) if self.reading.wanted(name)}
-        return Batch(piece.before + np.arange(1, len(batch) + 1), columns)
+        columns = flattened({name: batch.column(k) for k, name in enumerate(names)})
+        wanted = {name: array for name, array in columns.items() if self.reading.wanted(name)}
+        return Batch(piece.before + np.arange(1, len(batch) + 1), wanted)
 
 
 def _guess(name: str, start: bytes) -> Format:
