@@ -91,8 +91,9 @@ self-test-aarch64: build/aarch64/.built build/cases ## the same on ARM (g++-aarc
 	qemu-aarch64 build/aarch64/self_test build/cases
 
 # Tests with the engine of another build. Its sanitizer must be loaded before Python, and what it reports not be captured.
-with = OMKL_BUILD=build/$(1) PYTHONPATH=tests/other_build $(2) $(BIN)/pytest -p no:cacheprovider --capture=sys \
-  -m "not slow and not soak"
+OTHER_BUILD := $(CURDIR)/tests/other_build
+with = OMKL_BUILD=$(CURDIR)/build/$(1) PYTHONPATH=$(OTHER_BUILD) $(2) \
+  $(BIN)/pytest -p no:cacheprovider --capture=sys -m "not slow and not soak"
 preload = LD_PRELOAD="$$($(CXX) -print-file-name=lib$(1).so) $$($(CXX) -print-file-name=libstdc++.so)"
 
 test-clang: build/clang++/.built ## the tests of the engine as clang++ compiles it
@@ -101,12 +102,12 @@ test-clang: build/clang++/.built ## the tests of the engine as clang++ compiles 
 sanitize: build/address/.built ## the tests of the engine and of broken files with AddressSanitizer (slow)
 	$(call with,address,$(call preload,asan) ASAN_OPTIONS=detect_leaks=0) tests/engine tests/persist/test_fuzz.py $(ARGS)
 
-# Python is not instrumented, but its locks are known to the sanitizer, so that nothing has to be suppressed. The
-# sanitizer cannot be loaded together with polars, nor followed into forked processes: tests of both are not here.
+# Python is not instrumented, but its locks are known to the sanitizer, which checks what the engine does. The sanitizer
+# cannot be loaded together with polars, nor followed into forked processes: tests of both are not here.
 THREADED := $(wildcard tests/test_threads.py) tests/test_online.py tests/fleet/test_fleet_threads.py \
   tests/estimators/test_robustness.py
 sanitize-threads: build/thread/.built ## the tests with threads with ThreadSanitizer (slow)
-	$(call with,thread,$(call preload,tsan)) -k thread $(THREADED) $(ARGS)
+	$(call with,thread,$(call preload,tsan) TSAN_OPTIONS=suppressions=$(OTHER_BUILD)/thread_sanitizer.supp) -k thread $(THREADED) $(ARGS)
 
 soak: $(INSTALLED) ## the tests that take very long
 	$(BIN)/pytest -m soak $(SOME)
