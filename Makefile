@@ -92,7 +92,9 @@ self-test-aarch64: build/aarch64/.built build/cases ## the same on ARM (g++-aarc
 
 # Tests with the engine of another build. Its sanitizer must be loaded before Python, and what it reports not be captured.
 OTHER_BUILD := $(CURDIR)/tests/other_build
-with = OMKL_BUILD=$(CURDIR)/build/$(1) PYTHONPATH=$(OTHER_BUILD) $(2) \
+# The sanitizers of older compilers do not start where newer kernels put libraries.
+FIXED_ADDRESSES = $(shell setarch -R true 2>/dev/null && echo setarch -R)
+with = $(FIXED_ADDRESSES) env OMKL_BUILD=$(CURDIR)/build/$(1) PYTHONPATH=$(OTHER_BUILD) $(2) \
   $(BIN)/pytest -p no:cacheprovider --capture=sys -m "not slow and not soak"
 preload = LD_PRELOAD="$$($(CXX) -print-file-name=lib$(1).so) $$($(CXX) -print-file-name=libstdc++.so)"
 
