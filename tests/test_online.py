@@ -696,9 +696,15 @@ def test_one_thread_may_predict_while_another_learns(case, backend):
 @pytest.mark.parametrize("learner", LEARNERS)
 def test_learners_in_many_threads_do_not_disturb_each_other(learner):
     seeds = range(8)
-    X, y = stream(300, 2, seed=1)
+    X, y = stream(1000, 2, seed=1)
     alone, together = ([Online.make(learner, small_for(learner), 2, seed) for seed in seeds] for _ in range(2))
-    threads = [threading.Thread(target=online.run, args=(X, y)) for online in together]
+    start = threading.Barrier(len(seeds))  # so that they are in the engine at the same time
+
+    def run(online):
+        start.wait()
+        online.run(X, y)
+
+    threads = [threading.Thread(target=run, args=(online,)) for online in together]
     for thread in threads:
         thread.start()
     for thread in threads:

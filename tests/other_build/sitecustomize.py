@@ -1,11 +1,11 @@
-"""On PYTHONPATH: the engine that was built in the folder $OMKL_BUILD in place of the installed one."""
+"""On PYTHONPATH: the engine in the folder $OMKL_BUILD, an absolute path, in place of the installed one."""
 
 import importlib.util
 import os
 import sys
 from pathlib import Path
 
-BUILD = Path(os.environ["OMKL_BUILD"]).absolute()
+BUILD = Path(os.environ["OMKL_BUILD"])
 
 
 class Finder:
