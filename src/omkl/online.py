@@ -16,7 +16,7 @@ from omkl.algorithms.runner import ReferenceRunner
 from omkl.arrays import Matrix, Vector, copied
 from omkl.errors import BudgetWarning, DivergenceError
 from omkl.generator import PCG64State, pcg64
-from omkl.lock import Locked, locked
+from omkl.lock import Locked, ModelLock, locked
 
 ROUNDS_AHEAD = 64  # rounds whose uniform numbers are drawn at a time when rows are learned one by one
 Backend = Literal["engine", "numpy"]
@@ -81,6 +81,7 @@ class Online(Locked):
             raise ValueError(f"backend must be engine or numpy, got {backend!r}")
         self.backend: Backend = backend if engine.supports(algorithm, self.algorithm.native, problem) else "numpy"
         self._isa = isa
+        self._lock = ModelLock()
         self._install(problem, rng, checkpoint, compiled)
 
     @classmethod
