@@ -136,7 +136,7 @@ def test_a_model_that_another_thread_was_using_says_so_in_a_forked_process(case)
 
     thread = threading.Thread(target=hold)
     thread.start()
-    held.wait()
+    assert held.wait(60)
     try:
         with pytest.raises(RuntimeError, match="this process was forked while another thread used this model"):
             in_child(use)
