@@ -59,6 +59,16 @@ class AbandonedLock(ModelLock):  # type: ignore[misc]
     __enter__ = acquire
 
 
+class ProcessLock(ModelLock):  # type: ignore[misc]
+    """A lock for what a process has once; in a new process it is free."""
+
+    __slots__ = ()
+
+    def after_fork(self) -> None:
+        if not self._is_owned():
+            self._at_fork_reinit()
+
+
 _LOCKS: WeakSet[ModelLock] = WeakSet()
 
 

@@ -188,7 +188,7 @@ def test_forking_while_a_thread_learns_never_hangs(case):
 @pytest.mark.parametrize("case", models())
 def test_forking_often_while_a_thread_learns_never_hangs(case):
     model, use = models()[case]
-    fork_while_learning(model, use, use, 100)
+    fork_while_learning(model, use, use, 20)
 
 
 # Batches for which memory is too small
