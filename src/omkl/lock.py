@@ -59,6 +59,16 @@ class AbandonedLock(ModelLock):  # type: ignore[misc]
     __enter__ = acquire
 
 
+class ProcessLock(ModelLock):  # type: ignore[misc]
+    """A lock for what a process has once; in a new process it is free."""
+
+    __slots__ = ()
+
+    def after_fork(self) -> None:
+        if not self._is_owned():
+            self._at_fork_reinit()
+
+
 _LOCKS: WeakSet[ModelLock] = WeakSet()
 
 
@@ -71,26 +81,17 @@ if hasattr(os, "register_at_fork"):  # not on Windows, where nothing forks
     os.register_at_fork(after_in_child=_after_fork)
 
 
-class _OnDemand:
-    """Makes a lock when it is first asked for. Later the instance has the attribute, which is found without a call."""
-
-    def __get__(self, instance: object, owner: type) -> ModelLock:
-        # setdefault is atomic: two threads get the same lock
-        lock: ModelLock = instance.__dict__.setdefault("_lock", ModelLock())
-        return lock
-
-
 class Locked:
-    """An object with a lock. Deep copies and pickles are of one moment, and independent of the object."""
+    """An object with a lock. Deep copies and pickles are of one moment, and have a lock of their own."""
 
-    _lock = _OnDemand()
+    _lock: ModelLock
     _not_copied: ClassVar[tuple[str, ...]] = ("_lock",)
 
     def __getstate__(self) -> dict[str, object]:
         return self._copied_attributes({})
 
     def __setstate__(self, attributes: dict[str, object]) -> None:
-        self.__dict__.update(attributes)
+        self.__dict__.update(attributes | {"_lock": ModelLock()})
 
     def __deepcopy__(self, memo: dict[int, object]) -> Self:
         memo[id(self)] = other = object.__new__(type(self))
@@ -105,6 +106,15 @@ class Locked:
     def _copied_attributes(self, memo: dict[int, object]) -> dict[str, object]:
         with self._lock:
             return {k: copy.deepcopy(v, memo) for k, v in self.__dict__.items() if k not in self._not_copied}
+
+
+class LockOnDemand:
+    """Makes the lock of an object whose constructor must not set an attribute, when it is first asked for."""
+
+    def __get__(self, instance: object, owner: type) -> ModelLock:
+        # setdefault is atomic: two threads get the same lock
+        lock: ModelLock = instance.__dict__.setdefault("_lock", ModelLock())
+        return lock
 
 
 L = TypeVar("L", bound=Locked)

@@ -1,7 +1,5 @@
 """Online: an algorithm with its problem, its state and its random generator; the one object that changes."""
 
-import os
-import threading
 import warnings
 from typing import Any, Literal, NamedTuple, Self
 
@@ -16,14 +14,12 @@ from omkl.algorithms.runner import ReferenceRunner
 from omkl.arrays import Matrix, Vector, copied
 from omkl.errors import BudgetWarning, DivergenceError
 from omkl.generator import PCG64State, pcg64
-from omkl.lock import Locked, locked
+from omkl.lock import Locked, ModelLock, ProcessLock, locked
 
 ROUNDS_AHEAD = 64  # rounds whose uniform numbers are drawn at a time when rows are learned one by one
 Backend = Literal["engine", "numpy"]
 
-_BLAS = threading.RLock()  # the number of BLAS threads is one for the whole process
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_BLAS._at_fork_reinit)  # type: ignore[attr-defined]  # as the standard library does
+_BLAS = ProcessLock()  # for the number of its threads
 
 
 class Checkpoint(NamedTuple):
@@ -81,6 +77,7 @@ class Online(Locked):
             raise ValueError(f"backend must be engine or numpy, got {backend!r}")
         self.backend: Backend = backend if engine.supports(algorithm, self.algorithm.native, problem) else "numpy"
         self._isa = isa
+        self._lock = ModelLock()
         self._install(problem, rng, checkpoint, compiled)
 
     @classmethod

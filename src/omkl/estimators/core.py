@@ -67,6 +67,7 @@ class Core(Locked, ABC):
         self._set_up()
 
     def _set_up(self) -> None:
+        self._lock = ModelLock()
         self._raw, self._row = np.empty(len(self.names)), np.empty(len(self.names))
 
     def _problem(self, names: Sequence[Hashable]) -> NamedTuple:
@@ -116,7 +117,7 @@ class Core(Locked, ABC):
         return self._lock
 
     def __setstate__(self, attributes: dict[str, object]) -> None:
-        super().__setstate__(attributes)
+        self.__dict__.update(attributes)
         self._set_up()
 
     # Inputs

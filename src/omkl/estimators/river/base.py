@@ -24,7 +24,7 @@ from omkl.arrays import Matrix, Vector
 from omkl.estimators.core import Core, LabelCore, NumberCore, Row, Scale, check_row, in_order, make_seed
 from omkl.estimators.cores import Scaling, new_label_core, new_number_core, settings_of
 from omkl.estimators.documentation import with_parameters
-from omkl.lock import Locked, locked
+from omkl.lock import Locked, ModelLock, locked
 from omkl.validation import require, require_whole
 
 C = TypeVar("C", bound=Core)
@@ -57,6 +57,7 @@ class Estimator(Locked, Generic[C, Y]):
     def __post_init__(self) -> None:
         require_whole("max_waiting", self.max_waiting)
         settings_of(self, self.task)  # refuses bad parameters
+        self._lock = ModelLock()
         self._core: C | None = None  # until the first row
         self._waiting: dict[Hashable, Row] = {}
 

@@ -25,7 +25,7 @@ from omkl.estimators.cores import Scaling, new_label_core, new_number_core, sett
 from omkl.estimators.documentation import with_parameters
 from omkl.features import column_names
 from omkl.kernels import Kernel
-from omkl.lock import Locked, locked
+from omkl.lock import Locked, LockOnDemand, locked
 from omkl.online import Online
 
 if TYPE_CHECKING:
@@ -52,6 +52,7 @@ class Estimator(Locked, BaseEstimator, FittedAttributes):  # type: ignore[misc] 
     """
 
     task: ClassVar[Task]
+    _lock = LockOnDemand()  # scikit-learn's constructors set nothing but parameters
 
     random_state: RandomState = None
 
