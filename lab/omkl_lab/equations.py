@@ -100,8 +100,11 @@ GRAPH_MKL = {
         "learning", "update of the Cholesky factor", "R <- T R with T' T = I - c phi phi' / (1 + c q), where c > 0"
     ),
     "G61": Equation(
-        "learning", "factor of a diagonal covariance", "R_kk <- R_kk / sqrt(1 + c phi_k^2), with more than 1024 inputs"
+        "learning",
+        "factor of a diagonal covariance",
+        "P_kk <- P_kk (1 - c phi_k^2 / (1 + c q)), with more than 1024 inputs",
     ),
+    "G62": Equation("learning", "its ridge", "lambda_inputs <- max(lambda_inputs, 0.3)"),
     "G19": Equation(
         "learning",
         "logistic step",
@@ -139,7 +142,7 @@ GRAPH_MKL = {
     "G37": Equation("change", "winner of a trial", "the challenger where its W is greater, after 500 rounds"),
     "G38": Equation("intervals", "half widths", "h <- h exp(0.05 ([|y - y^| > h s] - (1 - coverage)))"),
     "G39": Equation("intervals", "half width of any coverage", "linear in log h between the tracked levels"),
-    "G62": Equation("growth", "diagonal of a covariance", "R_kk <- sqrt(sum_j R_jk^2), beyond 1024 inputs"),
+    "G63": Equation("growth", "diagonal of a covariance", "R_kk <- sqrt(sum_j R_jk^2), beyond 1024 inputs"),
     "G40": Equation(
         "growth",
         "least squares without some features",

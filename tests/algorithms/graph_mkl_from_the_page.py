@@ -103,21 +103,22 @@ class LeastSquares:
 
 
 class Diagonal:
-    """Put before LeastSquares or Logistic: the inverse variance of every coefficient on its own."""
+    """Put before LeastSquares or Logistic: only the variance of every coefficient."""
 
     def __init__(self, K, length, ridge, min_leverage):
         super().__init__(K, 1, ridge, min_leverage)
-        self.theta, self.precision = np.zeros((K, length)), np.full(length, ridge)
+        self.theta, self.variance = np.zeros((K, length)), np.full(length, 1 / max(ridge, 0.3))  # (G62)
 
     def leverage(self, z):
-        return (z**2 / self.precision).sum()
+        return self.variance @ z**2
 
     def update(self, z, gap, weight):
         q, count = self.leverage(z), weight
-        self.theta = self.theta + weight / (1 + weight * q) * np.outer(gap, z / self.precision)
+        self.theta = self.theta + weight / (1 + weight * q) * np.outer(gap, self.variance * z)
         if self.min_leverage > 0:
             count = min(weight, 1 / self.min_leverage - 1 / max(q, 1e-12))
-        self.precision = self.precision + max(count, 0) * z**2  # (G61)
+        count = max(count, 0)
+        self.variance = self.variance * (1 - count * self.variance * z**2 / (1 + count * q))  # (G61)
 
 
 class Logistic(LeastSquares):

@@ -30,13 +30,32 @@ def stream(rows, d, task="regression"):
     return X, y if task == "regression" else (y > 0).astype(float)
 
 
-def test_each_precision_of_a_diagonal_grows_by_the_square_of_its_feature():
+@pytest.mark.parametrize("size", [1e-3, 1.0, 1e9])
+def test_a_row_leaves_the_variances_that_the_full_covariance_would_have(size):
     rng = np.random.default_rng(0)
-    Z, ridge = rng.normal(size=(30, 6)), 0.3
-    R, theta = np.full((1, 6), 1 / np.sqrt(ridge)), np.zeros((1, 6))
-    for z in Z:
+    R, theta = np.full((1, 6), 2.0), np.zeros((1, 6))
+    for z in size * rng.normal(size=(30, 6)):
+        full, coefficients = update(np.diag(R[0]), theta, R[0] * z, 1 - theta @ z, 2.0, min_leverage=0.0)
         R, theta = update(R, theta, R[0] * z, 1 - theta @ z, 2.0, min_leverage=0.0)
-    np.testing.assert_allclose(1 / R[0] ** 2, ridge + 2 * (Z**2).sum(axis=0), rtol=1e-12)
+        np.testing.assert_allclose(R, diagonal_of(full), rtol=1e-12)
+        np.testing.assert_allclose(theta, coefficients, rtol=1e-12)
+
+
+def test_a_row_of_a_single_feature_leaves_a_positive_variance():
+    R, theta = np.full((1, 3), 1e9), np.zeros((1, 3))
+    for z in [np.array([1e9, 0.0, 0.0])] * 5:
+        R, theta = update(R, theta, R[0] * z, 1 - theta @ z, 1.0, min_leverage=0.0)
+        assert (R > 0).all()
+        assert np.isfinite(theta).all()
+
+
+def test_the_ridge_of_the_linear_expert_is_larger_where_its_covariance_is_diagonal():
+    for task in ("regression", "classification"):
+        made = {d: algorithms.problem("graph-mkl", settings(task), d) for d in (MAX_FULL_INPUTS, MAX_FULL_INPUTS + 1)}
+        few, many = (problem.ridges for problem in made.values())
+        assert few[-1] == (0.003 if task == "regression" else 1 / MAX_FULL_INPUTS)
+        assert many[-1] == 0.3
+        assert many[0] == few[0]
 
 
 def test_where_features_never_meet_a_diagonal_is_exact():

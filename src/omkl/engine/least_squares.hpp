@@ -39,10 +39,14 @@ OMKL_INLINE void diagonal_times(const double *R, long stride, const double *z, d
   for (long j = 0; j < stride; j += W) store(phi + j, load(R + j) * load(z + j));
 }
 
-OMKL_INLINE void diagonal_update(double *R, long stride, const double *phi, double counts, double *Pz) {
+OMKL_INLINE void diagonal_update(double *R, long stride, const double *phi, double q, double counts, double *Pz) {
   diagonal_times(R, stride, phi, Pz);
   if (!(counts > 0)) return;
-  for (long j = 0; j < stride; ++j) R[j] /= sqrt(1 + counts * phi[j] * phi[j]);  // (G61)
+  const double all = 1 + counts * q;
+  for (long j = 0; j < stride; ++j) {
+    const double others = q - phi[j] * phi[j];
+    R[j] *= sqrt((1 + counts * (others > 0 ? others : 0)) / all);  // (G61)
+  }
 }
 
 // R = downdate(sqrt(counts) phi) R and Pz = R' phi, G registers of columns at a time, from their first row with an

@@ -14,6 +14,7 @@ REFIT_AGES = (1, 2, 3, 4, 5, 6, 7, 8, 16, 64, FIRST_ROWS)  # rows after which sc
 
 # Experts
 MAX_FULL_INPUTS = 1024  # with more inputs the covariance of the linear expert is diagonal
+DIAGONAL_RIDGE = 0.3  # least ridge of the linear expert then; a small one needs the correlations between inputs
 SQUARE_SCALE = 1.5  # squared standardised inputs are divided by it; about their standard deviation
 WINDOW = 1024  # rows that the memory experts average
 RANGE_MARGIN = 0.5  # the linear expert may leave the targets in the window by so many times their range

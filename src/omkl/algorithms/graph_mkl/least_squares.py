@@ -32,7 +32,7 @@ def update(
     theta = theta + np.outer(weight * gap, Pz / (1 + weight * q))  # (G16)
     counts = weight if min_leverage == 0 else min(weight, 1 / min_leverage - 1 / max(q, MIN_LEVERAGE_DIVISOR))  # (G17)
     if counts > 0 and is_diagonal(R):
-        R = R / np.sqrt(1 + counts * phi**2)  # (G61)
+        R = R * np.sqrt((1 + counts * np.maximum(q - phi**2, 0)) / (1 + counts * q))  # (G61)
     elif counts > 0:
         R = downdate(np.sqrt(counts) * phi) @ R  # (G18)
     return R, theta
@@ -51,7 +51,7 @@ def downdate(phi: Vector) -> Matrix:
 
 def diagonal_of(R: Matrix) -> Matrix:
     """(1, n): the diagonal factor with the variances that R gives to the coefficients."""
-    diagonal: Matrix = np.sqrt((R**2).sum(axis=0, keepdims=True))  # (G62)
+    diagonal: Matrix = np.sqrt((R**2).sum(axis=0, keepdims=True))  # (G63)
     return diagonal
 
 

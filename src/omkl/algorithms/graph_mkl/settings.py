@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Self, get_args
 
 from omkl.algorithms.base import Kernels, Task
-from omkl.algorithms.graph_mkl.constants import FIRST_ROWS, TRIAL_ROUNDS, WINDOW
+from omkl.algorithms.graph_mkl.constants import DIAGONAL_RIDGE, FIRST_ROWS, MAX_FULL_INPUTS, TRIAL_ROUNDS, WINDOW
 from omkl.kernels import Gaussian, Kernel, dictionary
 from omkl.validation import is_number, is_whole, require, require_whole
 
@@ -133,8 +133,11 @@ class GraphSettings:
         its length scale; the same ridge for all would hide them. For labels the coefficients of standardised
         inputs are taken to be of size 1.
         """
-        on_inputs = (self.ridge,) if self.task == "regression" else (1 / d, 1 / d)
-        return (*(self.ridge / max(1.0, kernel.length_scale**2) for kernel in kernels), *on_inputs)  # (G8)
+        linear = self.ridge if self.task == "regression" else 1 / d
+        squares = () if self.task == "regression" else (1 / d,)
+        if d > MAX_FULL_INPUTS:
+            linear = max(linear, DIAGONAL_RIDGE)  # (G62)
+        return (*(self.ridge / max(1.0, kernel.length_scale**2) for kernel in kernels), *squares, linear)  # (G8)
 
     @property
     def all_kernels(self) -> tuple[Kernel, ...]:

@@ -158,7 +158,7 @@ static void update_factor(const Problem &p, Workspace &w, double *R, long n, lon
 static void update_factor(const Problem &p, Workspace &w, const Expert &x, const double *phi, double leverage,
                           double weight) {
   if (x.diagonal)
-    diagonal_update(x.R, x.stride, phi, counts(p, leverage, weight), w.Pz);
+    diagonal_update(x.R, x.stride, phi, leverage, counts(p, leverage, weight), w.Pz);
   else
     update_factor(p, w, x.R, x.n, x.stride, phi, leverage, weight);
 }
