@@ -270,7 +270,13 @@ class Online:
         with self._lock:
             self._return_unused()
             with threadpool_limits(1, "blas"):  # many small matrices, on which threads wait for each other
-                state = self.algorithm.grow(problem, copied(self._runner.state))
+                try:
+                    state = self.algorithm.grow(problem, copied(self._runner.state))
+                except np.linalg.LinAlgError as error:
+                    raise DivergenceError(
+                        f"{self.algorithm.name} cannot take another feature or label: its coefficients are too large "
+                        f"({error}); {self.algorithm.divergence_advice(self.problem)}"
+                    ) from error
             self._install(problem, None, Checkpoint(state, self._pcg.state, self.evaluations), None)
 
     def copy(self) -> "Online":

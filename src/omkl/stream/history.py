@@ -5,6 +5,7 @@ from typing import Required, TypedDict
 import numpy as np
 
 from omkl.algorithms.base import Task
+from omkl.algorithms.invariants import LARGEST_COUNT
 from omkl.arrays import Index, Mask, Matrix, Vector
 from omkl.persist import Arrays, Json, demand, float_array
 from omkl.stream import claims
@@ -229,6 +230,13 @@ class History:
         self.last = float_array(arrays, "history.last.rows")
         demand(all(rows.ndim == 2 and rows.shape[1] == 5 for rows in (self.sample.rows, self.last)),
                "the sample of the history does not fit")  # fmt: skip
+        demand(len(self.bins) <= BINS and len(self.last) <= LAST, "the history is too long")
+        # what has too many rows is thinned out by their numbers, which must be such that this ends
+        for table, most in ((self.sample.rows, SAMPLED), (self.snapshots, SNAPSHOTS)):
+            numbers = table[:, 0]
+            demand(len(numbers) <= most, "the history is too long")
+            demand(bool((np.diff(numbers, prepend=0) > 0).all() and (numbers < LARGEST_COUNT).all()),
+                   "the rows of the history are not in order")  # fmt: skip
         self.changes = [claims.count(row, "a change") for row in body["changes"]]
         if body["born"] is not None:
             self._incumbent_start = claims.count(body["born"], "born")

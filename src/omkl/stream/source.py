@@ -14,8 +14,8 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet
 
+from omkl.stream import binary
 from omkl.stream.parsers import Batch, CsvParser, Format, JsonParser, Piece, Reading, check_unique
 from omkl.stream.raw import ByteStream, DataError, Decompressed, Raw, compression_of, decoded, first_line
 from omkl.stream.records import Cutter
@@ -187,25 +187,12 @@ class Source:
         if kind == "parquet":
             if not raw.seekable():
                 raise DataError(f"{name}: Parquet cannot be read from a pipe; give the file, or pipe Arrow or CSV")
-            table = pa.parquet.ParquetFile(raw.native())
-            pieces = max(1, -(-table.metadata.num_rows // self.piece_rows))
-            batches: Iterable[pa.RecordBatch] = raw.followed(table.iter_batches(batch_size=self.piece_rows), pieces)
-        elif raw.seekable() and raw.peek(6) == b"ARROW1":
-            reader = pa.ipc.open_file(raw.native())
-            n = reader.num_record_batches
-            batches = raw.followed((reader.get_batch(k) for k in range(n)), n)
+            batches = binary.parquet_batches(name, raw, self.piece_rows, self.reading.wanted)
         else:
-            if raw.peek(6) == b"ARROW1":
-                raw.read(8)  # after its magic bytes an Arrow file is an Arrow stream
-            batches = pa.ipc.open_stream(raw)
+            batches = binary.arrow_batches(name, raw, self.reading.wanted)
         rows = 0
         for batch in batches:
-            if kind == "arrow":
-                batch.validate(full=True)  # otherwise the offsets in a damaged file would be trusted
-            start = 0
-            while start < len(batch):
-                part = batch.slice(start, self._limit)
-                start += len(part)
+            for part in binary.pieces(name, batch, lambda: self._limit, rows):
                 before, self.records = self.records, self.records + len(part)
                 yield Piece(name, len(part), rows, before, part, self._parse_binary)
                 rows += len(part)

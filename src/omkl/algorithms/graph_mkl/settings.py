@@ -133,8 +133,9 @@ class GraphSettings:
         its length scale; the same ridge for all would hide them. For labels the coefficients of standardised
         inputs are taken to be of size 1.
         """
-        on_inputs = (self.ridge,) if self.task == "regression" else (1 / d, 1 / d)
-        return (*(self.ridge / max(1.0, kernel.length_scale**2) for kernel in kernels), *on_inputs)  # (G8)
+        ridge = float(self.ridge)
+        on_inputs = (ridge,) if self.task == "regression" else (1 / d, 1 / d)
+        return (*(ridge / max(1.0, kernel.length_scale**2) for kernel in kernels), *on_inputs)  # (G8)
 
     @property
     def all_kernels(self) -> tuple[Kernel, ...]:
