@@ -14,10 +14,10 @@ import pyarrow.parquet
 
 from omkl.arrays import Index
 from omkl.stream.cells import is_usable
+from omkl.stream.parsers import MAX_COLUMNS, too_many_columns
 from omkl.stream.raw import READ, DataError, Raw
 from omkl.stream.records import MAX_PIECE, MAX_RECORD
 
-MAX_COLUMNS = 100_000
 MAX_DECODED = 1 << 27  # bytes of text in a batch that pyarrow decodes by itself
 DELTA = "DELTA"  # encodings in which a text may be the beginning of the last one, and something else
 
@@ -121,7 +121,7 @@ def _is_text(kind: pa.DataType) -> bool:
 
 def _checked(name: str, schema: pa.Schema) -> pa.Schema:
     if len(schema) > MAX_COLUMNS:
-        raise DataError(f"{name}: {len(schema)} columns; at most {MAX_COLUMNS} can be read")
+        raise too_many_columns(name)
     return schema
 
 

@@ -7,7 +7,7 @@ import numpy as np
 from omkl.algorithms.base import Task
 from omkl.algorithms.invariants import LARGEST_COUNT
 from omkl.arrays import Index, Mask, Matrix, Vector
-from omkl.persist import Arrays, Json, demand, float_array
+from omkl.persist import Arrays, Json, demand, float_array, require_finite
 from omkl.stream import claims
 from omkl.stream.baselines import most_frequent, running_means
 from omkl.stream.model import StreamModel
@@ -221,6 +221,7 @@ class History:
             fixed = name not in ("bins", "ends", "snapshots")
             fits = stored.shape == fresh.shape if fixed else stored.shape[1:] == fresh.shape[1:] or name == "snapshots"
             demand(stored.ndim == fresh.ndim and stored.dtype == fresh.dtype and fits, "the history does not fit")
+            require_finite(stored, f"history.{in_file}")
             setattr(self, name, stored)
         self.width, self.scored = claims.count(body["width"], "width", 1), claims.count(body["scored"], "scored")
         demand(len(self.ends) == len(self.bins) == -(-self.scored // self.width), "the history does not fit")
@@ -231,6 +232,8 @@ class History:
         demand(all(rows.ndim == 2 and rows.shape[1] == 5 for rows in (self.sample.rows, self.last)),
                "the sample of the history does not fit")  # fmt: skip
         demand(len(self.bins) <= BINS and len(self.last) <= LAST, "the history is too long")
+        rows = self.bins[:, 0]
+        demand(bool(((rows >= 0) & (rows <= self.width)).all()), "a bin of the history has too many rows")
         # what has too many rows is thinned out by their numbers, which must be such that this ends
         for table, most in ((self.sample.rows, SAMPLED), (self.snapshots, SNAPSHOTS)):
             numbers = table[:, 0]
