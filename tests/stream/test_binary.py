@@ -107,7 +107,7 @@ def test_very_many_columns_are_refused(tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.setattr(binary, "MAX_COLUMNS", 2)
     for ending in ("parquet", "arrow"):
         path = write(tmp_path / f"table.{ending}", pa.table({"a": [1], "b": [1], "c": [1]}))
-        with pytest.raises(DataError, match="more than .* columns"):
+        with pytest.raises(DataError, match=r"more than .* columns"):
             batches(path)
 
 
