@@ -278,7 +278,13 @@ class Online(Locked):
         with self._lock:
             state, generator, evaluations = self.checkpoint()
             with _BLAS, threadpool_limits(1, "blas"):  # many small matrices, on which threads wait for each other
-                grown = Checkpoint(self.algorithm.grow(problem, state), generator, evaluations)
+                try:
+                    grown = Checkpoint(self.algorithm.grow(problem, state), generator, evaluations)
+                except np.linalg.LinAlgError as error:
+                    raise DivergenceError(
+                        f"{self.algorithm.name} cannot take another feature or label: its coefficients are too large "
+                        f"({error}); {self.algorithm.divergence_advice(self.problem)}"
+                    ) from error
             self._install(problem, None, grown, None)
 
     @locked

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from narwhals.typing import IntoSeries
 
 LARGEST_TARGET, LARGEST_WEIGHT = 1e100, 1e30  # whose squares and products are still finite
+LARGEST_WHOLE = 2**62  # which the engine's integers hold, and one more than that
 LONGEST_INTEGER = 1024  # bits of a label; Python refuses to write integers of some thousand digits
 UNCHANGED = "(no row of this chunk was learned)"
 
@@ -44,7 +45,9 @@ def require(holds: bool, name: str, wanted: str, got: object) -> None:
 
 
 def require_whole(name: str, value: object, least: int = 1) -> None:
-    require(is_whole(value) and int(value) >= least, name, f"a whole number of at least {least}", value)  # type: ignore[call-overload]  # is_whole has looked
+    whole = is_whole(value)
+    require(whole and int(value) >= least, name, f"a whole number of at least {least}", value)  # type: ignore[call-overload]  # is_whole has looked
+    require(int(value) < LARGEST_WHOLE, name, "below 2**62", value)  # type: ignore[call-overload]  # the same
 
 
 # Rows

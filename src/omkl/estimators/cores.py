@@ -2,6 +2,7 @@
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, fields
+from typing import get_args
 
 from omkl import algorithms
 from omkl.algorithms.base import AlgorithmSettings, EstimatorParameters, Task
@@ -9,6 +10,7 @@ from omkl.estimators.classification import ClassificationCore
 from omkl.estimators.core import LabelCore, NumberCore, Scale
 from omkl.estimators.distribution import DistributionClassificationCore, DistributionRegressionCore
 from omkl.estimators.regression import RegressionCore
+from omkl.validation import require
 
 AnyCore = NumberCore | LabelCore
 
@@ -73,6 +75,8 @@ def core_of(estimator: object) -> AnyCore | None:
 
 def settings_of(parameters: EstimatorParameters, task: Task) -> AlgorithmSettings:
     """The settings that an estimator's parameters stand for, checked."""
+    if isinstance(parameters, Scaling):
+        require(parameters.scale in get_args(Scale), "scale", "online or none", parameters.scale)
     kind = algorithms.get(parameters.algorithm_name).settings
     chosen = {f.name for f in fields(parameters)} & {f.name for f in fields(kind)}
     return kind.for_task(task, **{name: getattr(parameters, name) for name in sorted(chosen)})

@@ -47,8 +47,10 @@ def encode_parameters(parameters: dict[str, object], seed_name: str, seed: int |
             out[name] = encode_kernels(value)
         elif isinstance(value, (tuple, list)):
             out[name] = [plain(part, f"parts of the parameter {name}") for part in value]
-        elif name == seed_name and value is not None and not isinstance(value, (int, np.integer)):
-            out[name] = seed
+        elif name == seed_name and value is not None:
+            out[name] = int(value) if isinstance(value, (int, np.integer)) else seed
+            if out[name] is not None and out[name] < 0:
+                raise ValueError(f"{name} must be at least 0 to be saved, got {value}")
         else:
             out[name] = plain(value, f"values of the parameter {name}")
     return out
@@ -70,14 +72,23 @@ def check_parameters(parameters: EstimatorParameters, task: Task, core: Core | N
             f"the parameters ask for a model of more than {LARGEST_MADE} numbers, which a model file may only describe "
             "if it contains that model; use fewer kernels or a smaller n_features, or save it after fitting"
         )
+    if core is None:  # what it will start from can be made
+        algorithm.check_problem(algorithms.problem(algorithm.name, settings, d=1))
 
 
-def decode_parameters(kind: type[EstimatorParameters], body: Json) -> dict[str, Json]:
+def decode_parameters(kind: type[EstimatorParameters], body: Json, seed_name: str) -> dict[str, Json]:
     """Constructor arguments of an estimator class; those of earlier versions under their names of today."""
     parameters = renamed(kind().algorithm_name, body)
-    if isinstance(parameters.get("kernels"), list):
-        parameters["kernels"] = decode_kernels(parameters["kernels"])
-    return {name: tuple(v) if isinstance(v, list) and name != "kernels" else v for name, v in parameters.items()}
+    seed = parameters.get(seed_name)
+    demand(seed is None or (type(seed) is int and seed >= 0), f"{seed_name} must be a whole number of at least 0")
+    for name, value in parameters.items():
+        if name == "kernels" and isinstance(value, list):
+            parameters[name] = decode_kernels(value)
+        elif isinstance(value, list):
+            parameters[name] = tuple(plain(part) for part in value)
+        else:
+            plain(value, f"values of the parameter {name}")
+    return parameters
 
 
 def require_class(kind: type[EstimatorParameters], core: AnyCore) -> None:
@@ -181,6 +192,7 @@ def require_settings(
     demand(not isinstance(V, np.ndarray) or V.shape == (N, len(names), D), "settings and problem differ in size")
     other = replace(settings, kernels=[Gaussian(1.0)] * len(dictionary(settings.kernels)))
     made: P = algorithms.problem(algorithm.name, other, names=[str(name) for name in names[:1]], seed=seed)
+    algorithm.check_problem(made)
     demand(leaves(made).keys() == parts.keys(), "settings and problem differ in size")
     d = algorithm.shape(problem).inputs
     demand(algorithm.shape(made)._replace(inputs=d) == algorithm.shape(problem), "settings and problem differ in kind")

@@ -45,8 +45,8 @@ def _codec_for(model: object) -> tuple[str, Codec[Any]]:
             if isinstance(model, known):
                 raise TypeError(
                     f"{own.__name__} is a subclass of {known.__name__}: a model file executes nothing, so that it "
-                    f"could not be loaded as what it is. Save a {known.__name__}, or register a codec for {own.__name__} "
-                    "(omkl.persist.register, and an entry point of the group omkl.codecs)"
+                    f"could not be loaded as what it is. Save a {known.__name__}, or register a codec for "
+                    f"{own.__name__} (omkl.persist.register, and an entry point of the group omkl.codecs)"
                 )
     raise TypeError(f"only omkl's estimators, fleets and Online can be saved, got {own.__name__}")
 

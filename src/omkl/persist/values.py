@@ -106,8 +106,16 @@ def _decode_field(hint: object, where: str, body: Json, arrays: Arrays, prefix: 
     if get_origin(hint) is tuple and issubclass(arguments[0], Kernel):
         return tuple(decode_kernels(body[where]))
     if get_origin(hint) is tuple:
-        return tuple(body[where])
-    return hint(*body[where]) if _is_named_tuple(hint) else body[where]
+        return tuple(_as_annotated(arguments[0], value) for value in body[where])
+    if _is_named_tuple(hint):
+        hints = get_type_hints(hint).values()
+        return hint(*(_as_annotated(kind, value) for kind, value in zip(hints, body[where], strict=True)))
+    return _as_annotated(hint, body[where])
+
+
+def _as_annotated(hint: object, value: Json) -> Json:
+    """A whole number where a float is wanted as a float, which NumPy can compute with however large it is."""
+    return float(value) if hint is float and type(value) is int else value
 
 
 def _checked(arrays: Arrays, name: str, dtype: np.dtype[np.generic], gappy: bool, pad: bool) -> Array:

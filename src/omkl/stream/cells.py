@@ -151,18 +151,28 @@ def short(text: str) -> str:
     return text if len(text) <= 40 else text[:37] + "..."
 
 
+def is_usable(kind: pa.DataType) -> bool:
+    """Whether a column of this type holds numbers, timestamps or text, as they are or as a dictionary."""
+    types = pa.types
+    if isinstance(kind, pa.BaseExtensionType):
+        kind = kind.storage_type
+    if types.is_dictionary(kind):
+        kind = kind.value_type
+    tests = (types.is_null, types.is_boolean, types.is_integer, types.is_floating, types.is_decimal, types.is_temporal,
+             types.is_string, types.is_large_string, types.is_string_view, types.is_binary)  # fmt: skip
+    return any(test(kind) for test in tests) and not types.is_interval(kind)
+
+
 def usable(array: pa.Array) -> pa.Array | None:
     """Numbers, timestamps or text; None if a column holds something else."""
+    if not is_usable(array.type):
+        return None
     if isinstance(array, pa.ExtensionArray):
         array = array.storage
     if pa.types.is_dictionary(array.type):
         array = array.dictionary_decode()
     kind = array.type
-    if pa.types.is_string_view(kind) or pa.types.is_large_string(kind):
-        return array.cast(pa.string())
-    unsupported = (pa.types.is_nested, pa.types.is_large_binary, pa.types.is_fixed_size_binary, pa.types.is_binary_view,
-               pa.types.is_interval)  # fmt: skip
-    return None if any(test(kind) for test in unsupported) else array
+    return array.cast(pa.string()) if pa.types.is_string_view(kind) or pa.types.is_large_string(kind) else array
 
 
 def as_doubles(array: pa.Array) -> Vector:

@@ -5,8 +5,9 @@ from typing import Required, TypedDict
 import numpy as np
 
 from omkl.algorithms.base import Task
+from omkl.algorithms.invariants import LARGEST_COUNT
 from omkl.arrays import Index, Mask, Matrix, Vector
-from omkl.persist import Arrays, Json, demand, float_array
+from omkl.persist import Arrays, Json, demand, float_array, require_finite
 from omkl.stream import claims, ranking
 from omkl.stream.baselines import most_frequent, running_means
 from omkl.stream.model import StreamModel
@@ -249,6 +250,7 @@ class History:
             fixed = name not in ("bins", "ends", "snapshots")
             fits = stored.shape == fresh.shape if fixed else stored.shape[1:] == fresh.shape[1:] or name == "snapshots"
             demand(stored.ndim == fresh.ndim and stored.dtype == fresh.dtype and fits, "the history does not fit")
+            require_finite(stored, f"history.{in_file}")
             setattr(self, name, stored)
         self.width, self.scored = claims.count(body["width"], "width", 1), claims.count(body["scored"], "scored")
         demand(len(self.ends) == len(self.bins) == -(-self.scored // self.width), "the history does not fit")
@@ -258,6 +260,15 @@ class History:
         self.last = float_array(arrays, "history.last.rows")
         demand(all(rows.ndim == 2 and rows.shape[1] == 5 for rows in (self.sample.rows, self.last)),
                "the sample of the history does not fit")  # fmt: skip
+        demand(len(self.bins) <= BINS and len(self.last) <= LAST, "the history is too long")
+        rows = self.bins[:, 0]
+        demand(bool(((rows >= 0) & (rows <= self.width)).all()), "a bin of the history has too many rows")
+        # what has too many rows is thinned out by their numbers, which must be such that this ends
+        for table, most in ((self.sample.rows, SAMPLED), (self.snapshots, SNAPSHOTS)):
+            numbers = table[:, 0]
+            demand(len(numbers) <= most, "the history is too long")
+            demand(bool((np.diff(numbers, prepend=0) > 0).all() and (numbers < LARGEST_COUNT).all()),
+                   "the rows of the history are not in order")  # fmt: skip
         self.changes = [claims.count(row, "a change") for row in body["changes"]]
         if body["born"] is not None:
             self._incumbent_start = claims.count(body["born"], "born")

@@ -23,6 +23,7 @@ FORMATS: tuple[Format, ...] = ("csv", "tsv", "jsonl", "parquet", "arrow")
 NULLS = ["", "NA", "N/A", "NaN", "nan", "-nan", "-NaN", "NULL", "null", "None", "none", "#N/A", "?", "<NA>"]
 _LONE_CR = re.compile(rb"\r(?!\n)")
 MAX_DEPTH = 200
+MAX_COLUMNS = 100_000
 
 
 class Batch(NamedTuple):
@@ -81,6 +82,8 @@ class CsvParser:
             raise DataError(f"{name}: binary, not text; wanted CSV, TSV, JSON lines, Parquet or Arrow")
         if _LONE_CR.search(head.rstrip()):
             raise DataError(f"{name}: its lines end in CR alone; convert them: tr '\\r' '\\n' < {name} > new.csv")
+        if head.count(self.delimiter.encode()) >= MAX_COLUMNS:
+            raise too_many_columns(name)
         try:
             cells = next(csv.reader(io.StringIO(head.decode()), delimiter=self.delimiter), [])
         except UnicodeDecodeError:
@@ -230,6 +233,8 @@ class JsonParser:
             records.append(dict(_fields("", record)))
             rows.append(row)
         names = dict.fromkeys(name for record in records for name in record)
+        if len(names) > MAX_COLUMNS:
+            raise too_many_columns(piece.name)
         columns = {name: pa.array([_text(record.get(name)) for record in records], pa.string()) for name in names}
         for name in names:
             if any(isinstance(record.get(name), list) for record in records):
@@ -251,11 +256,6 @@ def flattened(columns: dict[str, pa.Array]) -> dict[str, pa.Array]:
         else:
             out[name] = array
     return out
-
-
-def flattened_names(schema: pa.Schema) -> list[str]:
-    """The names that the columns of a table have when they are flattened."""
-    return list(flattened({field.name: pa.nulls(0, field.type) for field in schema}))
 
 
 def _has_timestamps(kind: pa.DataType) -> bool:
@@ -304,6 +304,10 @@ def _text(value: object) -> str | None:
 
 def whole(column: pa.ChunkedArray) -> pa.Array:
     return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+
+
+def too_many_columns(name: str) -> DataError:
+    return DataError(f"{name}: more than {MAX_COLUMNS} columns; is this a table, one row per line?")
 
 
 def check_unique(name: str, names: list[str]) -> None:

@@ -14,19 +14,9 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet
 
-from omkl.stream.parsers import (
-    Batch,
-    CsvParser,
-    Format,
-    JsonParser,
-    Piece,
-    Reading,
-    check_unique,
-    flattened,
-    flattened_names,
-)
+from omkl.stream import binary
+from omkl.stream.parsers import Batch, CsvParser, Format, JsonParser, Piece, Reading, check_unique
 from omkl.stream.raw import ByteStream, DataError, Decompressed, Raw, compression_of, decoded, first_line
 from omkl.stream.records import Cutter
 
@@ -203,32 +193,19 @@ class Source:
         raw.whole = True
         if raw.seekable():
             self.digest.update(raw.fingerprint())
+
+        def check(present: list[str]) -> None:
+            self._check_columns(name, present)
+
         if kind == "parquet":
             if not raw.seekable():
                 raise DataError(f"{name}: Parquet cannot be read from a pipe; give the file, or pipe Arrow or CSV")
-            table = pa.parquet.ParquetFile(raw.native())
-            self._check_columns(name, flattened_names(table.schema_arrow))
-            pieces = max(1, -(-table.metadata.num_rows // self.piece_rows))
-            batches: Iterable[pa.RecordBatch] = raw.followed(table.iter_batches(batch_size=self.piece_rows), pieces)
-        elif raw.seekable() and raw.peek(6) == b"ARROW1":
-            reader = pa.ipc.open_file(raw.native())
-            self._check_columns(name, flattened_names(reader.schema))
-            n = reader.num_record_batches
-            batches = raw.followed((reader.get_batch(k) for k in range(n)), n)
+            batches = binary.parquet_batches(name, raw, self.piece_rows, self.reading.wanted, check)
         else:
-            if raw.peek(6) == b"ARROW1":
-                raw.read(8)  # after its magic bytes an Arrow file is an Arrow stream
-            stream = pa.ipc.open_stream(raw)
-            self._check_columns(name, flattened_names(stream.schema))
-            batches = stream
+            batches = binary.arrow_batches(name, raw, self.reading.wanted, check)
         rows = 0
         for batch in batches:
-            if kind == "arrow":
-                batch.validate(full=True)  # otherwise the offsets in a damaged file would be trusted
-            start = 0
-            while start < len(batch):
-                part = batch.slice(start, self._limit)
-                start += len(part)
+            for part in binary.pieces(name, batch, lambda: self._limit, rows):
                 before, self.records = self.records, self.records + len(part)
                 yield Piece(name, len(part), rows, before, part, self._parse_binary)
                 rows += len(part)
@@ -237,9 +214,8 @@ class Source:
         batch: pa.RecordBatch = piece.content
         names = batch.schema.names
         check_unique(piece.name, names)
-        columns = flattened({name: batch.column(k) for k, name in enumerate(names)})
-        wanted = {name: array for name, array in columns.items() if self.reading.wanted(name)}
-        return Batch(piece.before + np.arange(1, len(batch) + 1), wanted)
+        columns = {name: batch.column(k) for k, name in enumerate(names) if self.reading.wanted(name)}
+        return Batch(piece.before + np.arange(1, len(batch) + 1), columns)
 
 
 def _guess(name: str, start: bytes) -> Format:

@@ -133,11 +133,12 @@ class GraphSettings:
         its length scale; the same ridge for all would hide them. For labels the coefficients of standardised
         inputs are taken to be of size 1.
         """
-        linear = self.ridge if self.task == "regression" else 1 / d
+        ridge = float(self.ridge)
+        linear = ridge if self.task == "regression" else 1 / d
         squares = () if self.task == "regression" else (1 / d,)
         if d > MAX_FULL_INPUTS:
             linear = max(linear, DIAGONAL_RIDGE)  # (G62)
-        return (*(self.ridge / max(1.0, kernel.length_scale**2) for kernel in kernels), *squares, linear)  # (G8)
+        return (*(ridge / max(1.0, kernel.length_scale**2) for kernel in kernels), *squares, linear)  # (G8)
 
     @property
     def all_kernels(self) -> tuple[Kernel, ...]:

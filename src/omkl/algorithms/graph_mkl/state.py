@@ -185,6 +185,8 @@ def check_state(problem: Problem, state: State) -> None:
         if not isinstance(leaf, np.ndarray) or leaf.shape != shape:
             raise ValueError(f"{name} does not fit the problem")
         check_finite(leaf, name, gappy=name.endswith((".scaling.mean", ".first.X")))
+        if ".coefficients." in name or ".stack." in name:  # decompositions of larger numbers do not converge
+            demand(bool((np.abs(leaf) <= LARGEST_VALUE).all()), f"{name} has a value that is too large")
     demand(is_count(state.t) and is_count(state.trend.rounds), "the number of rounds must be a count")
     numbers = (state.trend.fast, state.trend.slow, *state.trial)
     demand(all(is_real(number) for number in numbers), "means of errors and weights must be numbers")

@@ -36,7 +36,7 @@ def _encode(model: RiverEstimator, compact: bool) -> tuple[persist.Json, persist
 
 def _decode(body: persist.Json, arrays: persist.Arrays) -> RiverEstimator:
     kind = ESTIMATORS[body["class"]]
-    model = kind(**files.decode_parameters(kind, body["parameters"]))
+    model = kind(**files.decode_parameters(kind, body["parameters"], "seed"))
     core = files.decode_core(body["core"], arrays)
     files.check_parameters(model, model.task, core)
     if core is not None:

@@ -82,7 +82,7 @@ def encode(model: Estimator, compact: bool) -> tuple[persist.Json, persist.Array
 
 def decode(body: persist.Json, arrays: persist.Arrays) -> Estimator:
     kind = ESTIMATORS[body["class"]]
-    model = kind(**files.decode_parameters(kind, body["parameters"]))
+    model = kind(**files.decode_parameters(kind, body["parameters"], "random_state"))
     core = files.decode_core(body["core"], arrays)
     files.check_parameters(model, model.task, core)
     if core is None:
