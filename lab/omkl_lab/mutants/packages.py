@@ -23,6 +23,7 @@ PACKAGES: dict[str, Package] = {
         ("algorithms/*.py",),
         (
             "tests/test_settings.py",
+            "tests/algorithms/test_shared_parts.py",
             "tests/algorithms/test_start.py",
             "tests/algorithms/test_invariants.py",
             "tests/algorithms/test_algorithms.py",
@@ -42,11 +43,13 @@ PACKAGES: dict[str, Package] = {
             "tests/algorithms/test_graph_mkl_selection.py",
             "tests/algorithms/test_invariants.py",
             "tests/algorithms/test_least_squares.py",
+            "tests/algorithms/test_shared_parts.py",
+            "tests/algorithms/test_start.py",
         ),
         without=("algorithms/graph_mkl/intervals.py",),
     ),
     "graph": Package(("graph.py",), ("tests/test_graph.py",)),
-    "kernels": Package(("kernels.py",), ("tests/test_kernels.py",)),
+    "kernels": Package(("kernels.py",), ("tests/test_kernels.py", "tests/algorithms/test_shared_parts.py")),
     "features": Package(("features.py",), ("tests/test_features.py", "tests/test_settings.py")),
     "losses": Package(("losses.py",), ("tests/test_losses.py",)),
     "encoding": Package(
