@@ -1,4 +1,4 @@
-"""What both implementations are given: settings, rates, checks at their limits. Comparing the two shows no fault there."""
+"""What both implementations are given, so that comparing them shows no fault: settings, rates, limits of checks."""
 
 import math
 
