@@ -201,3 +201,44 @@ def test_named_dictionaries_have_these_kernels():
     families = ("Gaussian", "Laplacian", "Cauchy", "Matern", "Matern", "Matern")
     assert names["families"] == [(family, scale) for family in families for scale in coarse]
     assert [k.nu for k in dictionary("families")[21:]] == [0.5] * 7 + [1.5] * 7 + [2.5] * 7
+
+
+# What is read from a state
+
+
+def graph_mkl_state(evidence, age, **selection):
+    """A state of two kernels with three learners each, the linear expert and three of memory: E = 10."""
+    problem = algorithms.problem(
+        "graph-mkl", GraphSettings(kernels=gaussians(2), n_features=3, warm_up=60, evaluate=4), 2
+    )
+    state = algorithms.get("graph-mkl").init(problem, np.zeros(2))
+    part = state.sets[0]
+    part = part._replace(evidence=np.log(evidence), age=age, selection=part.selection._replace(**selection))
+    return problem, state._replace(sets=(part, state.sets[1]), t=700)
+
+
+def test_the_weight_of_a_kernel_is_that_of_its_experts_in_the_mixture():
+    evidence = np.array([1, 2, 3, 4, 5, 6, 7, 8, 9, 10.0])
+    algorithm = algorithms.get("graph-mkl")
+    problem, state = graph_mkl_state(evidence, age=59)
+    np.testing.assert_allclose(algorithm.kernel_weights(problem, state), [6 / 55, 15 / 55])
+    rank = np.array([9, 4, 2, 0, 1, 3, 5, 6, 7, 8])
+    problem, state = graph_mkl_state(evidence, age=60, rank=rank, explorer=1)  # leaders 9, 4, 2; no explorer
+    np.testing.assert_allclose(algorithm.kernel_weights(problem, state), [3 / 18, 5 / 18])
+
+
+def test_the_incumbent_has_started_as_many_rounds_ago_as_it_is_old():
+    problem, state = graph_mkl_state(np.ones(10), age=200)
+    assert algorithms.get("graph-mkl").started(problem, state) == 500
+
+
+def test_stored_rows_of_omkr_have_zeros_for_features_that_come_later():
+    algorithm, settings = algorithms.get("omkr"), Settings(kernels=gaussians(3))
+    few, more = (algorithms.problem("omkr", settings, d) for d in (2, 4))
+    state = algorithm.init(few, np.empty(0))
+    for x, y in [([0.3, -0.2], 1.0), ([1.0, 0.5], -2.0)]:
+        state, _ = algorithm.step(few, state, np.array(x), y, np.empty(0), 1.0)
+    grown = algorithm.grow(more, state)
+    np.testing.assert_array_equal(grown.S, [*state.S, [0, 0], [0, 0]])
+    x = np.array([0.1, 0.4])
+    assert algorithm.predict(more, grown, np.append(x, [0, 0])) == algorithm.predict(few, state, x)
