@@ -50,13 +50,18 @@ PACKAGES: dict[str, Package] = {
         ),
         without=("algorithms/graph_mkl/intervals.py",),
     ),
-    "graph": Package(("graph.py",), ("tests/test_graph.py",)),
+    "graph": Package(("graph.py",), ("tests/test_graph.py", "tests/test_kernels.py")),
     "kernels": Package(("kernels.py",), ("tests/test_kernels.py", "tests/algorithms/test_shared_parts.py")),
     "features": Package(("features.py",), ("tests/test_features.py", "tests/test_settings.py")),
     "losses": Package(("losses.py",), ("tests/test_losses.py",)),
     "encoding": Package(
         ("stream/cells.py", "stream/columns.py", "stream/targets.py"),
-        ("tests/stream/test_cells.py", "tests/stream/test_columns.py", "tests/stream/test_learner.py"),
+        (
+            "tests/stream/test_cells.py",
+            "tests/stream/test_columns.py",
+            "tests/stream/test_encoder.py",
+            "tests/stream/test_learner.py",
+        ),
     ),
     "persist": Package(
         ("persist/*.py",),
