@@ -5,6 +5,8 @@ import pytest
 from scipy import stats
 
 import omkl
+from omkl.algorithms.graph_mkl.constants import LEVELS
+from omkl.algorithms.graph_mkl.intervals import half_width
 
 NOISE = 0.5
 
@@ -36,4 +38,15 @@ def test_an_interval_of_more_coverage_contains_that_of_less():
     model = omkl.GraphMKLRegressor(random_state=0).fit(X, y)
     levels = [0.5, 0.55, 0.6, 0.73, 0.8, 0.85, 0.9, 0.93, 0.95, 0.97, 0.99]
     widths = [np.diff(model.predict_interval(X[:1], level))[0, 0] for level in levels]
-    assert (np.diff(widths) > 0).all()
+    assert (np.diff(widths) >= 0).all()
+    assert widths[0] < widths[3] < widths[-1]
+
+
+@pytest.mark.parametrize("place", [0.25, 0.5, 0.9])
+def test_between_two_levels_the_logarithm_of_the_half_width_is_interpolated(place):
+    """(G39)"""
+    widths = np.cumsum(np.arange(1.0, len(LEVELS) + 1))
+    for k in range(len(LEVELS) - 1):
+        coverage = (1 - place) * LEVELS[k] + place * LEVELS[k + 1]
+        wanted = widths[k] ** (1 - place) * widths[k + 1] ** place
+        assert half_width(widths, coverage) == pytest.approx(wanted)

@@ -45,7 +45,7 @@ class Mutant(NamedTuple):
 
 
 def sampled(package: Package, size: int, seed: int = 0) -> list[Mutant]:
-    """At most `size` faults in the package's modules, no two at one place."""
+    """At most `size` faults in the package's modules in random order, no two at one place."""
     everything = [mutant for path in package.paths() for mutant in mutants_of(path)]
     random.Random(seed).shuffle(everything)
     places: set[tuple[Path, Position]] = set()
@@ -54,7 +54,7 @@ def sampled(package: Package, size: int, seed: int = 0) -> list[Mutant]:
         if (mutant.path, mutant.start) not in places:
             places.add((mutant.path, mutant.start))
             chosen.append(mutant)
-    return sorted(chosen[:size])
+    return chosen[:size]
 
 
 def mutants_of(path: Path) -> list[Mutant]:
