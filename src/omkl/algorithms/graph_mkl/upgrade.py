@@ -8,7 +8,7 @@ import numpy as np
 
 from omkl.algorithms.graph_mkl.constants import HALF_WIDTH_RANGE, LEVELS, MAX_FULL_INPUTS, START_HALF_WIDTHS
 from omkl.algorithms.graph_mkl.least_squares import diagonal_of
-from omkl.arrays import Arrays, Vector
+from omkl.arrays import Array, Arrays
 
 RENAMED = {"sure": "min_leverage", "correct": "stack"}  # settings and fields of the Problem
 
@@ -51,14 +51,13 @@ def with_calibration(arrays: Arrays, body: dict[str, object]) -> tuple[Arrays, d
     return new, body | {"calibration.scale": 0.0, "calibration.rows": 0}
 
 
-def of_all_levels(half_widths: Vector) -> Vector:
+def of_all_levels(half_widths: Array) -> Array:
     """Half widths of seven coverages from 0.5 on -> of all that are tracked, in order and in their range."""
     start, missing = np.array(START_HALF_WIDTHS), len(LEVELS) - OLD_LEVELS
-    if half_widths.shape != (OLD_LEVELS,):
+    if half_widths.shape != (OLD_LEVELS,) or half_widths.dtype != np.float64:
         return half_widths  # refused later, as any array that does not fit
-    all_levels = np.append(half_widths[:1] * start[:missing] / start[missing], half_widths)
-    out: Vector = np.maximum.accumulate(np.clip(all_levels, start / HALF_WIDTH_RANGE, start * HALF_WIDTH_RANGE))
-    return out
+    all_levels = np.append(start[:missing] * float(half_widths[0]) / start[missing], half_widths)
+    return np.maximum.accumulate(np.clip(all_levels, start / HALF_WIDTH_RANGE, start * HALF_WIDTH_RANGE))
 
 
 def with_sets(arrays: Arrays, body: dict[str, object]) -> tuple[Arrays, dict[str, object]]:

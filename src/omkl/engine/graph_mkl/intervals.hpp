@@ -1,4 +1,4 @@
-// As algorithms/graph_mkl/intervals.py: the scale of the errors, and half widths in units of it that hold their coverage.
+// As algorithms/graph_mkl/intervals.py: the scale of the errors, and half widths that hold their coverage.
 #pragma once
 #include "../losses.hpp"
 #include "graph_mkl/state.hpp"

@@ -327,7 +327,7 @@ class IntervalRegressor(Regressor):
 
     @locked
     def predict_interval(self, X: ArrayLike, coverage: float = 0.9) -> Matrix:
-        """(rows, 2): intervals that hold `coverage` of the targets, calibrated while learning."""
+        """(rows, 2): intervals that hold `coverage` (at most 0.99) of the targets, calibrated while learning."""
         return self._fitted().core_.predict_interval(self._rows(X), coverage)
 
     @locked
