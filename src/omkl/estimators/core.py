@@ -18,7 +18,7 @@ from omkl.arrays import Matrix, Vector
 from omkl.engine import gather
 from omkl.online import Online
 from omkl.persist import Arrays, Json, demand, require_finite
-from omkl.scaling import InputScaler, RunningStatistics
+from omkl.scaling import STATISTICS, InputScaler, RunningStatistics, with_block
 
 Scale = Literal["online", "none"]
 Row = dict[Hashable, float]
@@ -279,9 +279,11 @@ def only(learners: list[Online]) -> Online:
 
 def restored(scaler: S, stats: Matrix) -> S:
     """A scaler with statistics from a file."""
-    demand(stats.shape == scaler.stats.shape, "the scaling does not fit the problem")
+    d = scaler.stats.shape[1]
+    demand(stats.shape in ((STATISTICS, d), (3, d)), "the scaling does not fit the problem")
     require_finite(stats, "of the scaling")
-    demand(bool((stats[[0, 2]] >= 0).all()), "a count or a sum of squares is negative")
+    stats = with_block(stats)
+    demand(bool((stats[[0, 2, 3, 5]] >= 0).all()), "a count or a sum of squares is negative")
     scaler.restore(stats)
     return scaler
 

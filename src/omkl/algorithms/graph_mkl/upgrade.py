@@ -1,5 +1,6 @@
-"""GraphMKL in model files of format version 1, whose arrays had both sets of experts along their first axis."""
+"""GraphMKL in earlier model files: in format version 1 the arrays had both sets of experts along their first axis."""
 
+from omkl.algorithms.graph_mkl.scaling import fresh_block
 from omkl.arrays import Arrays
 
 RENAMED = {"sure": "min_leverage", "correct": "stack"}  # settings and fields of the Problem
@@ -28,9 +29,18 @@ NUMBERS = {"explorer": "selection.explorer", "unit": "scaling.unit", "age": "age
 
 
 def upgrade(arrays: Arrays, body: dict[str, object]) -> tuple[Arrays, dict[str, object]]:
-    """Arrays and numbers of a state in a file, of this version or version 1 -> by today's dotted names."""
-    if "reach" not in arrays:
-        return arrays, body
+    """Arrays and numbers of a state in a file of this version or an earlier one -> those of today."""
+    if "reach" in arrays:
+        arrays, body = from_version_1(arrays, body)
+    for g in (0, 1):
+        name = f"sets.{g}.block"
+        if f"{name}.rows" not in arrays and f"sets.{g}.scaling.mean" in arrays:
+            block = fresh_block(len(arrays[f"sets.{g}.scaling.mean"]))
+            arrays = arrays | {f"{name}.{part}": array for part, array in block._asdict().items()}
+    return arrays, body
+
+
+def from_version_1(arrays: Arrays, body: dict[str, object]) -> tuple[Arrays, dict[str, object]]:
     new: Arrays = {"half_widths": arrays["reach"]}
     fast, slow, rounds = arrays["trend"].tolist()
     numbers = body | {"trend": [fast, slow, int(rounds)], "trial": arrays["trust"].tolist()}

@@ -141,6 +141,18 @@ struct Window {
   }
 };
 
+struct Block {
+  int64_t *rows;          // [1 + d]: the target, then the inputs
+  double *mean, *square;  // [1 + d]
+
+  template <class Visitor>
+  void visit(const Problem &p, Visitor &visitor) {
+    visitor.array("rows", rows, {1 + p.V.d});
+    visitor.array("mean", mean, {1 + p.V.d});
+    visitor.array("square", square, {1 + p.V.d});
+  }
+};
+
 struct ExpertSet {
   Coefficients coefficients;
   Noise noise;
@@ -150,6 +162,7 @@ struct ExpertSet {
   Scaling scaling;
   FirstRows first;
   Window window;
+  Block block;
   int64_t age;  // -1: the set is not there
 
   template <class Visitor>
@@ -162,6 +175,7 @@ struct ExpertSet {
     visitor.part("scaling", scaling, p);
     visitor.part("first", first, p);
     visitor.part("window", window, p);
+    visitor.part("block", block, p);
     visitor.number("age", age);
   }
   bool valid(const Problem &p) const {
