@@ -3,11 +3,12 @@
 // A row is standardised by the statistics that include it: the first row becomes 0, no value can
 // leave [-sqrt(n), sqrt(n)], and predicting and learning see the same row.
 //
-// A few huge values, or first rows in other units, would spoil the statistics for as long as they count. Beside those of
-// all rows there are those of the latest block of rows. When it has BLOCK_VALUES rows and is a quarter of all, and its
-// deviation is smaller by more than a factor of MISFIT, the statistics start again from the block, and in any case the
-// next block begins. Blocks grow with the stream, so that a column that moves slowly is never taken for one that was
-// spoiled; too small a deviation corrects itself, since the block is part of all rows.
+// A few huge values, or first rows in other units, would spoil the statistics for as long as they count. Beside those
+// of all rows there are those of the latest block of rows. When it has BLOCK_VALUES rows and is a quarter of all, and
+// its deviation is smaller by more than a factor of MISFIT, the statistics start again from the block, and in any case
+// the next block begins. Blocks grow with the stream, so that trends, slow waves and random walks do not look spoiled.
+// Too small a deviation corrects itself, since the block is part of all rows. A column that has been constant to the
+// end of a block counts as one value from there on: when it begins to vary, its past must not outweigh that for long.
 #pragma once
 #include <cmath>
 #include <cstdint>
@@ -18,7 +19,7 @@ constexpr double HUGE_INPUT = 1e150;  // its square is still finite
 constexpr double NO_SPREAD = 1e-12;   // relative to the mean: rounding noise, a constant column
 constexpr double BLOCK_VALUES = 64;   // least number of values of a block
 constexpr double BLOCK_DIVISOR = 4;   // and its least share of all values: one over it
-constexpr double MISFIT = 20;         // how much smaller its deviation must be
+constexpr double MISFIT = 50;         // how much smaller its deviation must be
 
 constexpr long STATISTICS = 6;
 
@@ -48,7 +49,9 @@ inline void end_blocks(const Columns &c) {
   for (long k = 0; k < c.d; ++k) {
     if (c.block_count(k) < BLOCK_VALUES || BLOCK_DIVISOR * c.block_count(k) < c.count(k)) continue;
     const double latest = deviation(c.block_count(k), c.block_mean(k), c.block_square(k));
-    if (latest > 0 && deviation(c.count(k), c.mean(k), c.square(k)) > MISFIT * latest) {
+    const double whole = deviation(c.count(k), c.mean(k), c.square(k));
+    if (!(whole > 0)) c.count(k) = 1, c.square(k) = 0;
+    if (latest > 0 && whole > MISFIT * latest) {
       c.count(k) = c.block_count(k);
       c.mean(k) = c.block_mean(k);
       c.square(k) = c.block_square(k);
