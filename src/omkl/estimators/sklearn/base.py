@@ -14,6 +14,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets, unique_labels
 from sklearn.utils.validation import _check_sample_weight, _num_samples, check_is_fitted, validate_data
 
+from omkl import validation
 from omkl.algorithms.base import Task
 from omkl.arrays import Array, Matrix, Vector
 from omkl.estimators import plots
@@ -287,7 +288,7 @@ class Classifier(ClassifierMixin, Estimator):  # type: ignore[misc]  # scikit-le
 
 def checked_weights(sample_weight: ArrayLike, X: Matrix) -> Vector:
     weight: Vector = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-    return np.ascontiguousarray(weight)
+    return validation.many_weights(weight, len(X), "sample_weight")
 
 
 class IntervalRegressor(Regressor):
