@@ -216,7 +216,8 @@ def check_set(problem: Problem, part: ExpertSet, incumbent: bool) -> None:
     demand(known, "the unit of labels is 1")
     demand(bool((part.scaling.scale >= 0).all()), "the scale of an input is negative")
     rows = part.block.rows
-    demand(bool(((rows >= 0) & (rows <= part.age)).all()) or part.age < 0, "a block has more rows than the set has learned")
+    possible = part.age < 0 or bool((rows <= part.age).all())
+    demand(possible and bool((rows >= 0).all()), "a block has more rows than the set has learned")
     demand(bool((part.block.square >= 0).all()), "a sum of squares is negative")
     weight = part.first.weight
     demand(bool(((weight >= 0) & (weight <= LARGEST_WEIGHT)).all()), "the weight of a row is out of range")
