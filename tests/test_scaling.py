@@ -77,16 +77,17 @@ def test_a_row_that_is_not_committed_leaves_the_statistics_unchanged():
 
 def standardised(column):
     """By two passes over the rows that count: those before the last block that showed that they were spoiled do not."""
-    column, out, start, block = np.asarray(column), [], 0, 0
-    constant = True  # from `start` on, which then counts as one value
+    column, out, start, block = np.array(column), [], 0, 0
     for n in range(1, len(column) + 1):
+        past = column[start : n - 1]
+        if len(past) >= 64 and past.std() > 0:
+            column[n - 1] = np.clip(column[n - 1], past.mean() - 30 * past.std(), past.mean() + 30 * past.std())
         rows, recent = column[start:n], column[block:n]
         if len(recent) >= 64 and 4 * len(recent) >= len(rows):
             if 0 < 50 * recent.std() < rows.std():
                 start = block
-            constant = np.ptp(column[start:n]) == 0
-            if constant:
-                start = n - 1
+            if np.ptp(column[start:n]) == 0:
+                start = n - 1  # a constant counts as one value
             block = n
         rows = column[start:n]
         out.append((column[n - 1] - rows.mean()) / rows.std() if np.ptp(rows) > 0 else 0.0)
@@ -159,3 +160,23 @@ def test_statistics_of_earlier_versions_begin_a_block():
     scaler.__setstate__({"stats": old})
     scaler.learn(np.ones((1, 2)))
     np.testing.assert_array_equal(scaler.stats[[0, 3]], [[6, 5], [1, 1]])
+
+
+@pytest.mark.parametrize("rows", [100, 1000, 10_000])
+def test_a_huge_value_at_any_time_hardly_changes_the_deviation(rows):
+    X = np.random.default_rng(0).normal(size=(rows + 1, 1))
+    X[-1] = 1e12
+    scaler = InputScaler(1)
+    scaler.learn(X[:-1])
+    assert 0 < scaler.learn(X[-1:])[0, 0] < 30.1
+    count, _, square = scaler.stats[:3, 0]
+    assert np.sqrt(square / count) < 4 * X[:-1].std()
+
+
+@pytest.mark.parametrize(("before", "after"), [(100, 20), (1000, 60), (10_000, 500)])
+def test_a_scale_that_grows_by_1e6_is_followed(before, after):
+    X = np.random.default_rng(0).normal(size=(before + after + 100, 1))
+    X[before:] *= 1e6
+    out = InputScaler(1).learn(X)
+    assert np.abs(out[before:]).max() < 30.1
+    assert np.abs(out[before + after :]).max() < 15

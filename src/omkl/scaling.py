@@ -6,8 +6,9 @@ learning step after it. Standardised rows are divided by sqrt(d), which makes th
 the dictionaries of length scales assume that. A constant column becomes 0. A prediction is transformed back with
 the statistics of the targets before it.
 
-The statistics are those of all rows, but recover from rows that spoil them (`engine/scaling.hpp`): where the latest
-quarter of the rows, and at least 64, has a standard deviation more than 50 times smaller, they start again from these.
+The statistics are those of all rows, but recover from rows that spoil them (`engine/scaling.hpp`): after 64 rows values
+are clipped at 30 standard deviations from the mean, and where the latest quarter of the rows, and at least 64, has a
+standard deviation more than 50 times smaller, the statistics start again from these.
 A column that has been constant counts as one value when it begins to vary.
 """
 

@@ -3,12 +3,13 @@
 // A row is standardised by the statistics that include it: the first row becomes 0, no value can
 // leave [-sqrt(n), sqrt(n)], and predicting and learning see the same row.
 //
-// A few huge values, or first rows in other units, would spoil the statistics for as long as they count. Beside those
-// of all rows there are those of the latest block of rows. When it has BLOCK_VALUES rows and is a quarter of all, and
-// its deviation is smaller by more than a factor of MISFIT, the statistics start again from the block, and in any case
-// the next block begins. Blocks grow with the stream, so that trends, slow waves and random walks do not look spoiled.
-// Too small a deviation corrects itself, since the block is part of all rows. A column that has been constant to the
-// end of a block counts as one value from there on: when it begins to vary, its past must not outweigh that for long.
+// Huge values, or first rows in other units, would spoil the statistics for as long as they count. A value far from the
+// mean is therefore clipped, once there are some to judge by; where the scale has really grown, the deviation grows
+// with every row until it fits. And beside the statistics of all rows there are those of the latest block of rows. When
+// it has BLOCK_VALUES rows and is a quarter of all, and its deviation is smaller by more than a factor of MISFIT, the
+// statistics start again from the block, and in any case the next block begins. Blocks grow with the stream, so that
+// trends, slow waves and random walks do not look spoiled. A column that has been constant to the end of a block counts
+// as one value from there on: when it begins to vary, its past must not outweigh that for long.
 #pragma once
 #include <cmath>
 #include <cstdint>
@@ -16,10 +17,11 @@
 namespace omkl {
 
 constexpr double HUGE_INPUT = 1e150;  // its square is still finite
-constexpr double NO_SPREAD = 1e-12;   // relative to the mean: rounding noise, a constant column
-constexpr double BLOCK_VALUES = 64;   // least number of values of a block
-constexpr double BLOCK_DIVISOR = 4;   // and its least share of all values: one over it
-constexpr double MISFIT = 50;         // how much smaller its deviation must be
+constexpr double NO_SPREAD = 1e-12;  // relative to the mean: rounding noise, a constant column
+constexpr double BLOCK_VALUES = 64;  // least number of values of a block
+constexpr double BLOCK_DIVISOR = 4;  // and its least share of all values: one over it
+constexpr double MISFIT = 50;  // how much smaller its deviation must be
+constexpr double LIMIT = 30;  // deviations at which a value is clipped, after as many values as a block has
 
 constexpr long STATISTICS = 6;
 
@@ -60,8 +62,16 @@ inline void end_blocks(const Columns &c) {
   }
 }
 
-// out[k] = (x[k] - mean) / (sd sqrt(d)). NaN is a missing value: out is 0 and the statistics stay. `now` becomes the
-// statistics with the row; it may be `before` itself.
+// The value as it enters the statistics.
+inline double limited(double value, double count, double mean, double square) {
+  const double gap = value - mean;
+  if (count < BLOCK_VALUES || gap * gap * count <= LIMIT * LIMIT * square) return value;
+  const double most = LIMIT * deviation(count, mean, square);
+  return most > 0 ? mean + (gap > 0 ? most : -most) : value;
+}
+
+// out[k] = (x[k] - mean) / (sd sqrt(d)), with x[k] limited. NaN is a missing value: out is 0 and the statistics stay.
+// `now` becomes the statistics with the row; it may be `before` itself.
 inline void standardise(const Columns &before, const Columns &now, const double *x, double *out) {
   const double root = 1 / std::sqrt(static_cast<double>(now.d));
   bool over = false;
@@ -70,7 +80,8 @@ inline void standardise(const Columns &before, const Columns &now, const double 
     const double old_block_count = before.block_count(k), old_block_mean = before.block_mean(k),
                  old_block_square = before.block_square(k);
     const bool present = !(x[k] != x[k]);
-    const double value = present ? clamped(x[k]) : old_mean;
+    const double value = present ? limited(clamped(x[k]), old_count, old_mean, old_square) : old_mean;
+    out[k] = value;
     const double count = old_count + 1, gap = value - old_mean;
     const double mean = old_mean + gap / count, square = old_square + gap * (value - mean);
     const double block_count = old_block_count + 1, block_gap = value - old_block_mean;
@@ -86,7 +97,7 @@ inline void standardise(const Columns &before, const Columns &now, const double 
   if (over) end_blocks(now);
   for (long k = 0; k < now.d; ++k) {
     const double sd = deviation(now.count(k), now.mean(k), now.square(k));
-    out[k] = x[k] == x[k] && sd > 0 ? (clamped(x[k]) - now.mean(k)) / sd * root : 0;
+    out[k] = x[k] == x[k] && sd > 0 ? (out[k] - now.mean(k)) / sd * root : 0;
   }
 }
 

@@ -195,6 +195,8 @@ def check_state(problem: Problem, state: State) -> None:
     for g, part in enumerate(state.sets):
         check_set(problem, part, g == state.incumbent)
         demand(part.age <= state.t, "a set of experts is older than the stream")
+        rows, learned = part.block.rows, part.age if part.age >= 0 else state.t
+        demand(bool(((rows >= 0) & (rows <= learned)).all()), "a block has more rows than the set has learned")
     demand(state.sets[state.incumbent].age >= 0, "there is no incumbent")
     challenger = state.sets[1 - state.incumbent]
     demand(challenger.age < max(problem.trial, 0), "the trial of the challenger is over")
@@ -215,11 +217,8 @@ def check_set(problem: Problem, part: ExpertSet, incumbent: bool) -> None:
     known = part.age < 0 or problem.task == "regression" or part.scaling.unit == 1
     demand(known, "the unit of labels is 1")
     demand(bool((part.scaling.scale >= 0).all()), "the scale of an input is negative")
-    rows = part.block.rows
-    possible = part.age < 0 or bool((rows <= part.age).all())
-    demand(possible and bool((rows >= 0).all()), "a block has more rows than the set has learned")
     demand(bool((part.block.square >= 0).all()), "a sum of squares is negative")
     weight = part.first.weight
     demand(bool(((weight >= 0) & (weight <= LARGEST_WEIGHT)).all()), "the weight of a row is out of range")
-    for values in (part.first.X, part.first.Y, part.window.Y):
+    for values in (part.first.X, part.first.Y, part.window.Y, part.block.mean):
         demand(not bool((np.abs(values) > LARGEST_VALUE).any()), "a row has a value that is too large")
