@@ -141,10 +141,10 @@ GRAPH_MKL = {
         "least squares without some features",
         "theta <- theta - theta_F S^-1 Q' R, R <- R - Q Q' R, R_F = Q S",
     ),
-    "G41": Equation("scaling", "unit of a target that was constant", "u = |y - b| at its first change"),
-    "G42": Equation("scaling", "values of a block", "v <- clip(v, m - 40 / s, m + 40 / s); their mean and deviation"),
+    "G41": Equation("recovery", "unit of a target that was constant", "u = |y - b| at its first change"),
+    "G42": Equation("recovery", "values of a block", "v <- clip(v, m - 40 / s, m + 40 / s); their mean and deviation"),
     "G43": Equation(
-        "scaling", "misfit of the scaling", "sigma s < 1 / 20 or sigma s > 20 or |mean - m| s > 20 in a block"
+        "recovery", "misfit of the scaling", "sigma s < 1 / 20 or sigma s > 20 or |mean - m| s > 20 in a block"
     ),
 }
 

@@ -91,7 +91,7 @@ def page(results: Mapping[str, Any]) -> str:
         "",
         "Learners of omkl scale inputs and targets by what they have seen. A stream may begin with rows in other "
         "units, with a constant, or with a value that dwarfs all others. The scaling recovers from that: GraphMKL "
-        "starts a challenger with a scaling of its own ([misfit](graph_mkl.md#scaling)), and the running statistics "
+        "starts a challenger with a scaling of its own ([misfit](graph_mkl.md#recovery)), and the running statistics "
         "of the other learners clip values at 30 standard deviations, and start again from the latest quarter of the "
         "rows where these have a standard deviation more than 50 times smaller. A target or input that has been "
         "constant takes its scale from its changes.",
