@@ -7,8 +7,8 @@ the dictionaries of length scales assume that. A constant column becomes 0. A pr
 the statistics of the targets before it.
 
 The statistics are those of all rows, but recover from rows that spoil them (`engine/scaling.hpp`): after 64 rows values
-are clipped at 30 standard deviations from the mean, and where the latest quarter of the rows, and at least 64, has a
-standard deviation more than 50 times smaller, the statistics start again from these.
+are clipped at 30 standard deviations from the mean, but no two in a row, and where the latest quarter of the rows, and
+at least 64, has a standard deviation more than 50 times smaller, the statistics start again from these.
 A column that has been constant counts as one value when it begins to vary.
 """
 
@@ -19,11 +19,13 @@ import numpy as np
 from omkl import engine
 from omkl.arrays import Matrix, Vector
 
-STATISTICS = 6
+STATISTICS = 7
 
 
 class RunningStatistics:
-    """Count, mean and sum of squared deviations of d columns, and of the latest block of each, as an array (6, d).
+    """Count, mean and sum of squared deviations of d columns, the same of the latest block of each, and a flag.
+
+    They are the rows of an array (7, d); the flag says that the last value of a column was far from its mean.
 
     A single row is transformed first (`transform_dict`, `transform_one`) and enters the statistics with `commit`,
     after the learner has accepted it: a row that is refused changes nothing.

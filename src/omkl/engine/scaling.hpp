@@ -4,9 +4,9 @@
 // leave [-sqrt(n), sqrt(n)], and predicting and learning see the same row.
 //
 // Huge values, or first rows in other units, would spoil the statistics for as long as they count. A value far from the
-// mean is therefore clipped, once there are some to judge by; where the scale has really grown, the deviation grows
-// with every row until it fits. And beside the statistics of all rows there are those of the latest block of rows. When
-// it has BLOCK_VALUES rows and is a quarter of all, and its deviation is smaller by more than a factor of MISFIT, the
+// mean is therefore clipped, once there are some to judge by, unless the value before it was far too: then the scale
+// has changed. And beside the statistics of all rows there are those of the latest block of rows. When it has
+// BLOCK_VALUES rows and is a quarter of all, and its deviation is smaller by more than a factor of MISFIT, the
 // statistics start again from the block, and in any case the next block begins. Blocks grow with the stream, so that
 // trends, slow waves and random walks do not look spoiled. A column that has been constant to the end of a block counts
 // as one value from there on: when it begins to vary, its past must not outweigh that for long.
@@ -23,10 +23,10 @@ constexpr double BLOCK_DIVISOR = 4;  // and its least share of all values: one o
 constexpr double MISFIT = 50;  // how much smaller its deviation must be
 constexpr double LIMIT = 30;  // deviations at which a value is clipped, after as many values as a block has
 
-constexpr long STATISTICS = 6;
+constexpr long STATISTICS = 7;
 
-// [STATISTICS][d]: count, mean, and sum of squared deviations of every column, and the same of its latest block; for a
-// target d = 1.
+// [STATISTICS][d]: count, mean, and sum of squared deviations of every column, the same of its latest block, and
+// whether its last value was far from the mean; for a target d = 1.
 struct Columns {
   long d;
   double *stats;
@@ -37,6 +37,7 @@ struct Columns {
   double &block_count(long k) const { return stats[3 * d + k]; }
   double &block_mean(long k) const { return stats[4 * d + k]; }
   double &block_square(long k) const { return stats[5 * d + k]; }
+  double &was_far(long k) const { return stats[6 * d + k]; }
 };
 
 inline double clamped(double x) { return x > HUGE_INPUT ? HUGE_INPUT : x < -HUGE_INPUT ? -HUGE_INPUT : x; }
@@ -62,12 +63,15 @@ inline void end_blocks(const Columns &c) {
   }
 }
 
-// The value as it enters the statistics.
-inline double limited(double value, double count, double mean, double square) {
+// Whether a value is too far from the mean of the others to be believed.
+inline bool is_far(double value, double count, double mean, double square) {
   const double gap = value - mean;
-  if (count < BLOCK_VALUES || gap * gap * count <= LIMIT * LIMIT * square) return value;
+  return count >= BLOCK_VALUES && gap * gap * count > LIMIT * LIMIT * square && deviation(count, mean, square) > 0;
+}
+
+inline double limited(double value, double count, double mean, double square) {
   const double most = LIMIT * deviation(count, mean, square);
-  return most > 0 ? mean + (gap > 0 ? most : -most) : value;
+  return value > mean ? mean + most : mean - most;
 }
 
 // out[k] = (x[k] - mean) / (sd sqrt(d)), with x[k] limited. NaN is a missing value: out is 0 and the statistics stay.
@@ -80,7 +84,10 @@ inline void standardise(const Columns &before, const Columns &now, const double 
     const double old_block_count = before.block_count(k), old_block_mean = before.block_mean(k),
                  old_block_square = before.block_square(k);
     const bool present = !(x[k] != x[k]);
-    const double value = present ? limited(clamped(x[k]), old_count, old_mean, old_square) : old_mean;
+    double value = present ? clamped(x[k]) : old_mean;
+    const bool far = present && is_far(value, old_count, old_mean, old_square);
+    if (far && before.was_far(k) == 0) value = limited(value, old_count, old_mean, old_square);
+    now.was_far(k) = present ? (far ? 1 : 0) : before.was_far(k);
     out[k] = value;
     const double count = old_count + 1, gap = value - old_mean;
     const double mean = old_mean + gap / count, square = old_square + gap * (value - mean);

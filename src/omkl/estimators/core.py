@@ -283,7 +283,7 @@ def restored(scaler: S, stats: Matrix) -> S:
     demand(stats.shape in ((STATISTICS, d), (3, d)), "the scaling does not fit the problem")
     require_finite(stats, "of the scaling")
     stats = with_block(stats)
-    demand(bool((stats[[0, 2, 3, 5]] >= 0).all()), "a count or a sum of squares is negative")
+    demand(bool((stats[[0, 2, 3, 5, 6]] >= 0).all()), "a count or a sum of squares is negative")
     scaler.restore(stats)
     return scaler
 
