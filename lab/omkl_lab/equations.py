@@ -133,11 +133,11 @@ GRAPH_MKL = {
     ),
     "G31": Equation("selection", "rank of the experts", "by evidence, every 20 rounds"),
     "G32": Equation("selection", "explorer", "uniform among the others that are no neighbours of a leader"),
-    "G33": Equation("change", "capped error", "e = min((y - y^)^2, 20 slow) after 32 rounds"),
+    "G33": Equation("change", "capped error", "e = min((y - y^)^2, 20 max(slow, 1e-12 u^2)) after 32 rounds"),
     "G34": Equation(
         "change", "fast and slow mean of the error", "mean <- mean + max(1 / T, 1 / n) (e - mean), T = 50 and 500"
     ),
-    "G35": Equation("change", "alarm", "n > 200 and fast > 2 slow"),
+    "G35": Equation("change", "alarm", "n > 200 and fast > 2 max(slow, 1e-12 u^2)"),
     "G36": Equation("change", "weights in a trial", "W <- 0.98 W + sum of w_e over the set"),
     "G37": Equation("change", "winner of a trial", "the challenger where its W is greater, after 500 rounds"),
     "G38": Equation("intervals", "half widths", "h <- h exp(g ([x > h] - (1 - coverage))), g = 2 / n in [0.005, 0.05]"),
@@ -154,6 +154,11 @@ GRAPH_MKL = {
     "G54": Equation("intervals", "scale of the errors", "S <- S + (1.2533 |y - y^| b / s - S) / n, n <= 500"),
     "G55": Equation("intervals", "another scale", "the mean since G was 0, where G > 5.5"),
     "G56": Equation("intervals", "range and order of the half widths", "h_l <- max over k <= l of clip(h_k)"),
+    "G41": Equation("recovery", "unit of a target that was constant", "u = |y - b| at its first change"),
+    "G42": Equation("recovery", "values of a block", "v <- clip(v, m - 40 / s, m + 40 / s); their mean and deviation"),
+    "G43": Equation(
+        "recovery", "misfit of the scaling", "sigma s < 1 / 20 or sigma s > 20 or |mean - m| s > 20 in a block"
+    ),
 }
 
 

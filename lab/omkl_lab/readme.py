@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from omkl.persist import write_atomically
-from omkl_lab import ablation, coverage, draws, fleets, interfaces
+from omkl_lab import ablation, coverage, draws, fleets, interfaces, recovery
 from omkl_lab.bench import table as bench
 from omkl_lab.configurations import MATCHING
 from omkl_lab.files import read_json, read_lines
@@ -147,6 +147,7 @@ def pages(project: Path, run: str | None = None) -> dict[Path, str]:
         project / unseen.PAGE: unseen.page(read(project / unseen.RESULTS)),
         project / bench.PAGE: bench.page(read_json(project / bench.RESULTS)),
         project / draws.PAGE: draws.page(read_json(project / draws.RESULTS)),
+        project / recovery.PAGE: recovery.page(read_json(project / recovery.RESULTS)),
         **{project / page: filled((project / page).read_text(encoding="utf-8"), parts, command)
            for page, command, parts in written},
         **{project / PICTURES / name: drawing for name, drawing in drawings(project, results).items()},

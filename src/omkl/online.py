@@ -213,6 +213,23 @@ class Online(Locked):
                 self._warn_if_full(len(X))
         return self._shaped(out, outputs)
 
+    def run_whole(self, X: Matrix, y: Vector, weight: Vector | None = None, extra: Matrix | None = None) -> Matrix:
+        """`run_unchecked`, of which all rows are learned or, where it raises, none."""
+        before = None if len(X) <= 1 or self.cannot_diverge(X, y) else self.checkpoint()
+        try:
+            return self.run_unchecked(X, y, weight, extra)
+        except BaseException:
+            if before is not None:
+                self.restore(before)
+            raise
+
+    def cannot_diverge(self, X: Matrix, y: Vector) -> bool:
+        """Whether these rows are learned to the end, so that no copy of a large state is needed to undo them."""
+        if not self.algorithm.stable(self.problem):
+            return False
+        largest = validation.LARGEST_SAFE
+        return not ((np.abs(X) > largest).any() or (np.abs(y) > largest).any())
+
     def _shaped(self, out: Vector, outputs: int) -> Matrix:
         return out.reshape(-1, outputs) if self.algorithm.distribution else out
 

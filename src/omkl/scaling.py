@@ -5,6 +5,11 @@ harmless, no standardised value exceeds sqrt(n) after n rows, and a row is the s
 learning step after it. Standardised rows are divided by sqrt(d), which makes their norm about 1 for every d:
 the dictionaries of length scales assume that. A constant column becomes 0. A prediction is transformed back with
 the statistics of the targets before it.
+
+The statistics are those of all rows, but recover from rows that spoil them (`engine/scaling.hpp`): after 64 rows values
+are clipped at 30 standard deviations from the mean, but no two in a row, and where the latest quarter of the rows, and
+at least 64, has a standard deviation more than 50 times smaller, the statistics start again from these.
+A column that has been constant counts as one value when it begins to vary.
 """
 
 from collections.abc import Hashable
@@ -14,23 +19,28 @@ import numpy as np
 from omkl import engine
 from omkl.arrays import Matrix, Vector
 
+STATISTICS = 7
+
 
 class RunningStatistics:
-    """Count, mean and sum of squared deviations of d columns, as an array (3, d).
+    """Count, mean and sum of squared deviations of d columns, the same of the latest block of each, and a flag.
+
+    They are the rows of an array (7, d); the flag says that the last value of a column was far from its mean.
 
     A single row is transformed first (`transform_dict`, `transform_one`) and enters the statistics with `commit`,
     after the learner has accepted it: a row that is refused changes nothing.
     """
 
     def __init__(self, d: int) -> None:
-        self.stats, self._spare = np.zeros((3, d)), np.zeros((3, d))
+        self.stats, self._spare = np.zeros((STATISTICS, d)), np.zeros((STATISTICS, d))
 
     def __getstate__(self) -> dict[str, Matrix]:
         return {"stats": self.stats}
 
     def __setstate__(self, kept: dict[str, Matrix]) -> None:
         # copies, because joblib returns arrays that cannot be written to
-        self.stats, self._spare = np.array(kept["stats"]), np.zeros_like(kept["stats"])
+        self.stats = with_block(np.array(kept["stats"]))
+        self._spare = np.zeros_like(self.stats)
 
     def commit(self) -> None:
         """Take over the statistics that the last transformed row would give."""
@@ -39,6 +49,11 @@ class RunningStatistics:
     def restore(self, stats: Matrix) -> None:
         """Go back to statistics of earlier."""
         self.stats = stats
+
+
+def with_block(stats: Matrix) -> Matrix:
+    """Statistics as they are now; those of earlier versions have no block, and one begins."""
+    return stats if len(stats) == STATISTICS else np.pad(stats, ((0, STATISTICS - len(stats)), (0, 0)))
 
 
 class InputScaler(RunningStatistics):

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 LARGEST_TARGET, LARGEST_WEIGHT = 1e100, 1e30  # whose squares and products are still finite
 LARGEST_WHOLE = 2**62  # which the engine's integers hold, and one more than that
 LONGEST_INTEGER = 1024  # bits of a label; Python refuses to write integers of some thousand digits
+LARGEST_SAFE = 1e30  # learners that are stable in themselves cannot diverge on values of at most this
 UNCHANGED = "(no row of this chunk was learned)"
 
 
@@ -184,14 +185,14 @@ def one_weight(weight: float, name: str = "weight") -> None:
         )
 
 
-def many_weights(weight: ArrayLike, rows: int) -> Vector:
+def many_weights(weight: ArrayLike, rows: int, name: str = "weight") -> Vector:
     w = np.ascontiguousarray(weight, dtype=np.float64)
     if w.shape != (rows,):
-        raise ValueError(f"weight must be {rows} finite numbers of at least 0, got an array of shape {w.shape}")
+        raise ValueError(f"{name} must be {rows} finite numbers of at least 0, got an array of shape {w.shape}")
     right = (w >= 0) & (w <= LARGEST_WEIGHT)
     if not right.all():
         bad = int(np.argmin(right))
         raise ValueError(
-            f"weight must be finite, at most {LARGEST_WEIGHT:g} and at least 0, got {w[bad]} in row {bad} {UNCHANGED}"
+            f"{name} must be finite, at most {LARGEST_WEIGHT:g} and at least 0, got {w[bad]} in row {bad} {UNCHANGED}"
         )
     return w

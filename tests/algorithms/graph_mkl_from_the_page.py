@@ -16,7 +16,7 @@ NORMAL = np.array([0.13, 0.39, 0.67, 0.84, 1.04, 1.28, 1.64, 1.96, 2.58])
 
 
 def varies(deviation, mean):
-    """Whether an input has not been constant."""
+    """Whether an input or a target has not been constant."""
     return deviation > 1e-12 * np.abs(mean) and deviation > 1e-150
 
 
@@ -32,7 +32,7 @@ class Scaling:
             self.mean[k] = present.mean() if len(present) else np.nan  # (G2)
             self.scale[k] = 1 / present.std() if len(present) and varies(present.std(), self.mean[k]) else 0.0
         self.shift = Y.mean(0)
-        if self.labels or Y.std() == 0:
+        if self.labels or not varies(Y.std(), self.shift[0]):
             return 1.0
         factor = (self.unit / Y.std()) ** 2 if self.known else 1.0
         self.unit, self.known = Y.std(), True
@@ -44,6 +44,38 @@ class Scaling:
                 self.mean[k] = x[k]
             elif varies(abs(x[k] - self.mean[k]), self.mean[k]):
                 self.scale[k] = 1 / abs(x[k] - self.mean[k])  # (G4)
+
+    def notice_first_target(self, y):
+        if not self.known and varies(abs(y - self.shift[0]), self.shift[0]):
+            self.unit, self.known = abs(y - self.shift[0]), True  # (G41)
+
+    def misfits(self, block, stored):
+        """Whether a block of rows, each a target and the inputs, contradicts the scaling."""
+        centers = np.append(0.0 if self.labels else self.shift[0], self.mean)
+        scales = np.append(0.0 if self.labels or not self.known else 1 / self.unit, self.scale)
+        for k, (column, m, s) in enumerate(zip(np.array(block).T, centers, scales, strict=True)):
+            values = column[~np.isnan(column)]
+            if s == 0 or len(values) < 64:
+                continue
+            mean, sigma = values.mean(), values.std()
+            past = np.array([x[k - 1] for x, _, _ in stored]) if k > 0 else None
+            past = past[~np.isnan(past)] if k > 0 else None
+            constant = k > 0 and (len(past) == 0 or not varies(past.std(), past.mean()))
+            if varies(sigma, mean) and not 1 / 20 <= sigma * s <= (2 if constant else 20):  # (G43)
+                return True
+            if abs(mean - m) * s > 20:
+                return True
+        return False
+
+    def clipped_row(self, x, y):
+        """The target, 0 for a label, and the inputs, as they enter a block."""
+        out = [0.0 if self.labels else y, *x]
+        centers = np.append(0.0 if self.labels else self.shift[0], self.mean)
+        scales = np.append(0.0 if self.labels or not self.known else 1 / self.unit, self.scale)
+        for k, (m, s) in enumerate(zip(centers, scales, strict=True)):
+            if s > 0 and not np.isnan(out[k]):
+                out[k] = np.clip(out[k], m - 40 / s, m + 40 / s)  # (G42)
+        return out
 
     def inputs(self, x, limit=5.0):
         standardised = np.nan_to_num((x - self.mean) * self.scale)  # missing: the mean
@@ -177,7 +209,7 @@ class ExpertSet:
     def __init__(self, problem, settings, warm_up, place):
         (_, d, D), K, least = problem.V.shape, problem.K, problem.min_leverage
         self.problem, self.warm_up, self.place, self.age = problem, warm_up, place, 0
-        self.scaling, self.memory, self.stored = Scaling(d, K), deque(maxlen=1024), []
+        self.scaling, self.memory, self.stored, self.block = Scaling(d, K), deque(maxlen=1024), [], []
         self.experts = []
         length_scales = [kernel.length_scale for kernel in settings.kernels] + list(settings.singles)
         for V, length_scale in zip(problem.V, length_scales, strict=True):
@@ -213,6 +245,8 @@ class ExpertSet:
         self.explorer = far[int(r * len(far))]  # (G32)
 
     def learn(self, x, Y, weight, evaluated):
+        if self.age + 1 not in REFITS:
+            self.scaling.notice_first_target(Y[0])
         for e in evaluated:
             self.experts[e].learn(x, Y, weight, self.scaling)
         self.memory.append((self.scaling.inputs(x), Y))
@@ -222,6 +256,15 @@ class ExpertSet:
         self.scaling.notice_first_change(x)
         if self.age in REFITS:
             self.refit()
+        if self.age > 256:
+            self.block.append(self.scaling.clipped_row(x, Y[0]))
+
+    def judged_wrong(self):
+        """Whether a block is over, and shows that the scaling does not fit."""
+        if len(self.block) < max(128, self.age // 4):
+            return False
+        block, self.block = self.block, []
+        return self.scaling.misfits(block, self.stored)
 
     def refit(self):
         rows, targets, _ = zip(*self.stored, strict=True)
@@ -343,8 +386,10 @@ class GraphMKL:
             expert.noise = (1 - a) * expert.noise + a / (1 + q) * gap**2  # (G21)
 
     def watch(self, error, shares):
+        misfit, scaling = self.sets[0].judged_wrong(), self.sets[0].scaling
+        least = 1e-12 * scaling.unit**2
         if self.sets[0].age >= 33:
-            error = min(error, 20 * self.slow) if self.counted > 32 else error  # (G33)
+            error = min(error, 20 * max(self.slow, least)) if self.counted > 32 else error  # (G33)
             self.counted += 1
             self.fast += max(1 / 50, 1 / self.counted) * (error - self.fast)  # (G34)
             self.slow += max(1 / 500, 1 / self.counted) * (error - self.slow)
@@ -354,7 +399,9 @@ class GraphMKL:
                 self.sets = [self.sets[int(self.shares[1] > self.shares[0])]]  # (G37)
                 self.sets[0].warm_up = self.problem.warm_up
                 self.counted, self.fast, self.slow = 0, 0.0, 0.0
-        elif self.settings.adapt and self.counted > 200 and self.fast > 2 * self.slow:  # (G35)
+        elif self.settings.adapt and (
+            misfit or (scaling.known and self.counted > 200 and self.fast > 2 * max(self.slow, least))  # (G35)
+        ):
             self.sets.append(
                 ExpertSet(self.problem, self.settings, max(1, self.problem.warm_up // 2), 1 - self.sets[0].place)
             )

@@ -50,6 +50,23 @@ def test_no_alarm_without_a_change_and_one_soon_after_a_rise():
     assert rounds < 60
 
 
+def test_a_change_after_rows_that_were_predicted_exactly_raises_the_alarm():
+    trend = after([0.0] * 500)
+    rounds = 0
+    while not change.alarm(trend, unit=3.0):
+        trend = change.update_trend(trend, 9.0, 1000, unit=3.0)
+        rounds += 1
+    assert rounds < 20
+
+
+def test_rounding_errors_raise_no_alarm():
+    trend = after([1e-34] * 500)
+    for _ in range(100):
+        trend = change.update_trend(trend, 1e-30, 1000)
+        assert not change.alarm(trend)
+    assert not change.alarm(Trend(9.0, 1.0, 500), unit=0.0)  # the target has been constant
+
+
 def test_no_alarm_before_the_means_are_over_enough_rounds():
     assert not change.alarm(Trend(10.0, 1.0, ALARM_AFTER))
     assert change.alarm(Trend(10.0, 1.0, ALARM_AFTER + 1))
@@ -69,6 +86,13 @@ def test_a_trial_begins_with_an_alarm_and_ends_with_the_better_set(trend, trial,
     problem = algorithms.problem("graph-mkl", small(), d=2)
     assert problem.trial == 500
     assert change.verdict(problem, trend, trial, age) == verdict
+
+
+def test_a_trial_begins_where_the_scaling_does_not_fit():
+    problem = algorithms.problem("graph-mkl", small(), d=2)
+    calm = Trend(1.0, 1.0, 500)
+    assert change.verdict(problem, calm, Trial(), -1, misfit=True) == "start"
+    assert change.verdict(problem, calm, Trial(), 20, misfit=True) == "none"  # there is a challenger
 
 
 def test_there_is_no_trial_where_adapt_is_off():

@@ -117,3 +117,29 @@ def test_labels_of_more_inputs_than_a_full_covariance_is_kept_for():
     settings = GraphSettings(task="classification", outputs=2, kernels=[Gaussian(1.0)], n_features=6, evaluate="all")
     expected, actual, _ = page_and_library(settings, X, (y > 0).astype(float))
     np.testing.assert_allclose(actual.predictions, expected.predictions, rtol=TOLERANCE)
+
+
+def test_numbers_whose_target_is_constant_for_more_rows_than_refits():
+    X, y = number_stream(620, change=0)
+    y[:300] = 0.1  # whose mean rounds
+    expected, actual, page = page_and_library(GraphSettings(**SMALL), X, y, trial=150)
+    assert_same_numbers(expected, actual)
+    assert page.sets[0].age < 620 - 300
+
+
+def test_numbers_whose_scaling_is_spoiled_until_a_challenger_has_replaced_the_incumbent():
+    X, y = number_stream(600, change=0)
+    X[200:, 2] = np.where(np.random.default_rng(3).uniform(size=400) < 0.3, np.nan, X[200:, 2])
+    y[3] = 1e12
+    expected, actual, page = page_and_library(GraphSettings(**SMALL), X, y, trial=150)
+    assert_same_numbers(expected, actual)
+    assert page.sets[0].age == 600 - 384
+
+
+def test_labels_with_an_input_that_is_scaled_by_its_first_change_alone():
+    X, y = label_stream(620, change=620)
+    X[:270, 0] = X[270, 0] - 0.05
+    settings = GraphSettings(task="classification", outputs=3, **SMALL)
+    expected, actual, page = page_and_library(settings, X, y, trial=150)
+    np.testing.assert_allclose(actual.predictions, expected.predictions, rtol=TOLERANCE)
+    assert page.sets[0].age == 620 - 384

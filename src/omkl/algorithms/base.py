@@ -93,6 +93,10 @@ def as_it_is(arrays: Arrays, body: dict[str, object]) -> tuple[Arrays, dict[str,
     return arrays, body
 
 
+def unknown(problem: object) -> bool:
+    return False
+
+
 def scale_the_data(problem: object) -> str:
     return "scale y to a moderate range or lower learning_rate"
 
@@ -147,6 +151,8 @@ class Algorithm(Generic[P, S]):
     extra
         (problem, state) -> (extras,) further values about the next round, beside its prediction, such as the half
         widths of intervals.
+    stable
+        problem -> whether predictions stay finite on any values of at most `validation.LARGEST_SAFE`.
     divergence_advice
         problem -> what a user can do where predictions diverge.
     distribution
@@ -182,6 +188,7 @@ class Algorithm(Generic[P, S]):
     kernel_weights: Callable[[P, S], Vector] = log_w_shares
     started: Callable[[P, S], int] | None = None
     extra: Callable[[P, S], Vector] = nothing
+    stable: Callable[[P], bool] = unknown
     divergence_advice: Callable[[P], str] = scale_the_data
     distribution: bool = False
     fixed_size: bool = True

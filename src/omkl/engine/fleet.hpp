@@ -45,8 +45,8 @@ struct Key {
     const long d = inputs(problem);
     state.visit(problem, record);
     input_statistics.d = d, target_statistics.d = 1;
-    record.array("inputs", input_statistics.stats, {3 * d});
-    record.array("target", target_statistics.stats, {3});
+    record.array("inputs", input_statistics.stats, {STATISTICS * d});
+    record.array("target", target_statistics.stats, {STATISTICS});
     record.number("evaluations", evaluations);
     record.number("state_high", generator.words[0]);
     record.number("state_low", generator.words[1]);
@@ -147,9 +147,9 @@ long run_groups(const Engine &engine, const Groups &groups, const double *X, con
 template <class Engine>
 void predict_groups(const Engine &engine, const Groups &groups, const double *X, bool scaled, double *out) {
   const long d = inputs(engine.problem);
-  std::vector<double> memory(static_cast<size_t>(4 * d));
+  std::vector<double> memory(static_cast<size_t>((STATISTICS + 1) * d));
   const Columns spare{d, memory.data()};
-  double *xs = memory.data() + 3 * d;
+  double *xs = memory.data() + STATISTICS * d;
   Scratch scratch = working_memory(engine.problem);
   typename Engine::Key key;
   for (long g = 0; g < groups.count; ++g) {

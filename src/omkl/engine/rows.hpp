@@ -11,7 +11,7 @@
 namespace omkl {
 
 inline Columns columns(const Matrix &stats, size_t d) {
-  if (stats.shape(0) != 3 || stats.shape(1) != d)
+  if (stats.shape(0) != STATISTICS || stats.shape(1) != d)
     throw nb::value_error("X and the running statistics must have as many columns");
   return {static_cast<long>(d), stats.data()};
 }

@@ -19,7 +19,7 @@ from omkl.engine import gather
 from omkl.lock import Locked, ModelLock, locked
 from omkl.online import Online
 from omkl.persist import Arrays, Json, demand, require_finite
-from omkl.scaling import InputScaler, RunningStatistics
+from omkl.scaling import STATISTICS, InputScaler, RunningStatistics, with_block
 
 Scale = Literal["online", "none"]
 Row = dict[Hashable, float]
@@ -306,7 +306,9 @@ def only(learners: list[Online]) -> Online:
 
 def restored(scaler: S, stats: Matrix) -> S:
     """A scaler with statistics from a file."""
-    demand(stats.shape == scaler.stats.shape, "the scaling does not fit the problem")
+    d = scaler.stats.shape[1]
+    demand(stats.shape in ((STATISTICS, d), (3, d)), "the scaling does not fit the problem")
+    stats = with_block(stats)
     check_statistics(stats)
     scaler.restore(stats)
     return scaler
@@ -315,7 +317,7 @@ def restored(scaler: S, stats: Matrix) -> S:
 def check_statistics(stats: Matrix) -> None:
     """What running statistics in a file must be."""
     require_finite(stats, "of the scaling")
-    demand(bool((stats[[0, 2]] >= 0).all()), "a count or a sum of squares is negative")
+    demand(bool((stats[[0, 2, 3, 5, 6]] >= 0).all()), "a count or a sum of squares is negative")
 
 
 def make_seed(seed: int | None) -> int:

@@ -56,13 +56,13 @@ class DistributionRegressionCore(NumberCore):
 
     def learn_rows(self, X: Matrix, y: Vector, weight: Vector | None = None) -> Vector:
         with self._lock:
-            return self.online.run_unchecked(X, y, weight)[:, 0].copy()
+            return self.online.run_whole(X, y, weight)[:, 0].copy()
 
     def learn_rows_interval(self, X: Matrix, y: Vector, coverage: float) -> Matrix:
         with self._lock:
             half_width(self.online.extra, coverage)  # refuses before anything is learned
             half_widths = np.empty((len(X), self.online.shape.extras))
-            out = self.online.run_unchecked(X, y, extra=half_widths)
+            out = self.online.run_whole(X, y, extra=half_widths)
         return np.column_stack((out[:, 0], interval(out, half_width(half_widths, coverage))))
 
     def predict_row(self, x: Row) -> float:
@@ -132,20 +132,31 @@ class DistributionClassificationCore(LabelCore):
         return log_p[:, 1] - log_p[:, 0] if scores.shape[1] == 2 else log_p
 
     def learn_rows(self, X: Matrix, y: Sequence[Hashable], weight: Vector | None = None) -> Matrix:
+        """(rows, labels known in the end): probabilities before learning; all rows are learned, or none."""
         with self._lock:
-            parts = []
-            for start, stop, new_label in split_at_new_labels(self._labels, y):
-                before = self.scores(X[start : start + 1])
-                if new_label:
-                    self._add_label(y[start])
-                index = {label: float(k) for k, label in enumerate(self._labels)}
-                w = None if weight is None else weight[start:stop]
-                targets = np.array([index[label] for label in y[start:stop]])
-                part = normalised_rows(self.online.run_unchecked(X[start:stop], targets, w))
-                if new_label:  # the row that brings a label is predicted before the label is known
-                    part[0], part[0, : before.shape[1]] = 0, before
-                parts.append(part)
-            return stacked(parts, len(self._labels), 0.0)
+            safe = self.online.cannot_diverge(X, np.empty(0))
+            before = None if safe else (self._labels, self.settings, self.online.copy())
+            try:
+                return self._learn_rows(X, y, weight)
+            except BaseException:  # also too little memory, or Ctrl-C
+                if before is not None:
+                    self._labels, self.settings, self.online = before
+                raise
+
+    def _learn_rows(self, X: Matrix, y: Sequence[Hashable], weight: Vector | None) -> Matrix:
+        parts = []
+        for start, stop, new_label in split_at_new_labels(self._labels, y):
+            before = self.scores(X[start : start + 1])
+            if new_label:
+                self._add_label(y[start])
+            index = {label: float(k) for k, label in enumerate(self._labels)}
+            w = None if weight is None else weight[start:stop]
+            targets = np.array([index[label] for label in y[start:stop]])
+            part = normalised_rows(self.online.run_unchecked(X[start:stop], targets, w))
+            if new_label:  # the row that brings a label is predicted before the label is known
+                part[0], part[0, : before.shape[1]] = 0, before
+            parts.append(part)
+        return stacked(parts, len(self._labels), 0.0)
 
     def probabilities_row(self, x: Row) -> list[float]:
         with self._lock:

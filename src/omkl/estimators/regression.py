@@ -43,26 +43,17 @@ class RegressionCore(NumberCore):
         """The prediction of each row before it was learned; all rows are learned, or none."""
         with self._lock:
             if self.inputs is None or self.target is None:
-                return self._learn(X, y, weight)
+                return self.online.run_whole(X, y, weight)
             before, t = (self.inputs.stats.copy(), self.target.stats.copy()), self.online.t
             try:
                 Xs = self.inputs.learn(X)
                 ys, shift, scale = self.target.learn(y)
-                return shift + scale * self._learn(Xs, ys, weight)
+                return shift + scale * self.online.run_whole(Xs, ys, weight)
             except BaseException:  # also too little memory, or Ctrl-C
                 if self.online.t == t:
                     self.inputs.restore(before[0])
                     self.target.restore(before[1])
                 raise
-
-    def _learn(self, X: Matrix, y: Vector, weight: Vector | None) -> Vector:
-        before = self.online.checkpoint() if len(X) > 1 else None
-        try:
-            return self.online.run_unchecked(X, y, weight)
-        except BaseException:
-            if before is not None:
-                self.online.restore(before)
-            raise
 
     def predict_row(self, x: Row) -> float:
         with self._lock:

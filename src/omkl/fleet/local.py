@@ -19,8 +19,8 @@ from omkl.fleet.inputs import Key
 from omkl.fleet.models import KeyedModels
 from omkl.fleet.template import Template, checked_classes, checked_learner
 from omkl.lock import ModelLock
+from omkl.validation import LARGEST_SAFE
 
-LARGEST_SAFE = 1e30  # a stabilised learner cannot diverge on data whose absolute values are at most this
 NOT_STARTED = "nothing has been learned yet: the features are known from the first batch on"
 
 

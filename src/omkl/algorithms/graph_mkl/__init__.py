@@ -20,9 +20,9 @@ import numpy as np
 
 from omkl.algorithms.base import Algorithm
 from omkl.algorithms.descent import require_bounded, require_finite
-from omkl.algorithms.graph_mkl import change, intervals, learning, mixture, selection
+from omkl.algorithms.graph_mkl import change, intervals, learning, mixture, scaling, selection
 from omkl.algorithms.graph_mkl.mixture import Evaluations
-from omkl.algorithms.graph_mkl.problem import Problem, build, check_problem, shape, uniforms
+from omkl.algorithms.graph_mkl.problem import Problem, build, check_problem, shape, stable, uniforms
 from omkl.algorithms.graph_mkl.scaling import bounded
 from omkl.algorithms.graph_mkl.settings import GraphSettings, Parameters
 from omkl.algorithms.graph_mkl.state import ExpertSet, State, check_state, grow, init, start_challenger, with_set
@@ -135,13 +135,18 @@ def step(
 def follow_change(problem: Problem, state: State, error: float, weights: list[Vector]) -> State:
     """The state after the error of a round: a challenger may start, or its trial end."""
     g, other = state.incumbent, 1 - state.incumbent
-    challenger_age = state.sets[other].age
-    trend = change.update_trend(state.trend, error, state.sets[g].age)
+    incumbent, challenger_age = state.sets[g], state.sets[other].age
+    unit = incumbent.scaling.unit
+    trend = change.update_trend(state.trend, error, incumbent.age, unit or 1.0)
+    misfit = False
+    if scaling.is_over(incumbent.block, incumbent.age):
+        misfit = not scaling.fits(incumbent.block, problem.task, incumbent.scaling, incumbent.first)
+        state = with_set(state, g, incumbent._replace(block=scaling.fresh_block(problem.V.shape[1])))
     trial = state.trial
     if challenger_age >= 0:
         trial = change.update_trial(trial, float(weights[g].sum()), float(weights[other].sum()))
     state = state._replace(trend=trend, trial=trial)
-    match change.verdict(problem, trend, trial, challenger_age):
+    match change.verdict(problem, trend, trial, challenger_age, unit, misfit):
         case "start":
             return start_challenger(problem, state)
         case "keep":
@@ -194,6 +199,7 @@ ALGORITHM: Algorithm[Problem, State] = Algorithm(
     kernel_weights=kernel_weights,
     started=started,
     extra=half_widths,
+    stable=stable,
     distribution=True,
     fixed_size=False,
     renamed=RENAMED,

@@ -8,6 +8,7 @@ from omkl.algorithms.graph_mkl.constants import (
     CAP_AFTER,
     ERROR_CAP,
     FAST_ROUNDS,
+    MIN_VARIANCE,
     SLOW_ROUNDS,
     TREND_AFTER,
     TRIAL_MEMORY,
@@ -32,20 +33,23 @@ class Trial(NamedTuple):
     challenger: float = 0.0
 
 
-def update_trend(trend: Trend, error: float, age: int) -> Trend:
-    """The means after one more error, of an incumbent that has learned `age` rows."""
+def update_trend(trend: Trend, error: float, age: int, unit: float = 1.0) -> Trend:
+    """The means after one more error, of an incumbent that has learned `age` rows, with the unit of its target."""
     fast, slow, n = trend
     if age <= TREND_AFTER:
         return trend
-    capped = min(error, ERROR_CAP * slow) if n > CAP_AFTER else error  # (G33)
+    cap = ERROR_CAP * max(slow, MIN_VARIANCE * unit**2)  # (G33)
+    capped = min(error, cap) if n > CAP_AFTER else error  # (G33)
     n += 1
     slow += max(1 / SLOW_ROUNDS, 1 / n) * (capped - slow)  # (G34)
     fast += max(1 / FAST_ROUNDS, 1 / n) * (capped - fast)  # (G34)
     return Trend(fast, slow, n)
 
 
-def alarm(trend: Trend) -> bool:
-    return trend.rounds > ALARM_AFTER and trend.fast > ALARM_RATIO * trend.slow  # (G35)
+def alarm(trend: Trend, unit: float = 1.0) -> bool:
+    """Errors of a constant target, whose unit is not known, are rounding, and so are those of no variance."""
+    usual = max(trend.slow, MIN_VARIANCE * unit**2)  # (G35)
+    return unit > 0 and trend.rounds > ALARM_AFTER and trend.fast > ALARM_RATIO * usual  # (G35)
 
 
 def update_trial(trial: Trial, incumbent: float, challenger: float) -> Trial:
@@ -56,10 +60,15 @@ def update_trial(trial: Trial, incumbent: float, challenger: float) -> Trial:
     )
 
 
-def verdict(problem: Problem, trend: Trend, trial: Trial, challenger_age: int) -> Verdict:
-    """Whether a challenger starts now or, at the end of its trial, which set stays."""
+def verdict(
+    problem: Problem, trend: Trend, trial: Trial, challenger_age: int, unit: float = 1.0, misfit: bool = False
+) -> Verdict:
+    """Whether a challenger starts now or, at the end of its trial, which set stays.
+
+    `unit` and `misfit` are those of the incumbent: of its target, and whether its scaling no longer fits the stream.
+    """
     if challenger_age < 0:
-        return "start" if problem.trial and alarm(trend) else "none"
+        return "start" if problem.trial and (misfit or alarm(trend, unit)) else "none"
     if challenger_age < problem.trial:
         return "none"
     return "replace" if trial.challenger > trial.incumbent else "keep"  # (G37)

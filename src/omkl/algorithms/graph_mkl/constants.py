@@ -11,6 +11,12 @@ MIN_RELATIVE_DEVIATION = 1e-12  # of the mean; a smaller standard deviation is r
 MIN_DEVIATION = 1e-150  # the same, absolute
 FIRST_ROWS = 256  # rows kept for refits
 REFIT_AGES = (1, 2, 3, 4, 5, 6, 7, 8, 16, 64, FIRST_ROWS)  # rows after which scaling and experts are fitted again
+BLOCK_ROWS = 128  # least rows after the last refit by which the scaling is judged
+BLOCK_DIVISOR = 4  # and least share of all rows: one over it
+BLOCK_VALUES = 64  # an input with fewer values in these rows is not judged
+BLOCK_CLIP = 40.0  # standard deviations at which values are clipped for it
+MISFIT = 20.0  # a deviation too large or too small by this factor, or a mean off by so many deviations, does not fit
+FIRST_CHANGE_MISFIT = 2.0  # the same for a deviation too large, of an input scaled by its first change alone
 
 # Experts
 MAX_FULL_INPUTS = 1024  # with more inputs the covariance of the linear expert is diagonal
@@ -41,7 +47,7 @@ FAST_ROUNDS = 50  # rounds that the fast mean of the error is over, about
 SLOW_ROUNDS = 500  # the same for the slow mean
 TREND_AFTER = 32  # rounds an incumbent learns before its errors count
 CAP_AFTER = 32  # rounds of the means before errors are capped
-ERROR_CAP = 20.0  # times the slow mean: more than this an error does not count
+ERROR_CAP = 20.0  # times the slow mean, or MIN_VARIANCE if that is more: more than this an error does not count
 ALARM_AFTER = 200  # rounds of the means before an alarm may be raised
 ALARM_RATIO = 2.0  # fast over slow mean that raises it
 SILENT_ROUNDS = 16  # rounds before a challenger's predictions count

@@ -3,7 +3,7 @@
 import numpy as np
 
 from omkl.algorithms.graph_mkl import experts, scaling, selection
-from omkl.algorithms.graph_mkl.constants import REFIT_AGES
+from omkl.algorithms.graph_mkl.constants import FIRST_ROWS, REFIT_AGES
 from omkl.algorithms.graph_mkl.experts import Evaluation
 from omkl.algorithms.graph_mkl.memory import append_memory
 from omkl.algorithms.graph_mkl.problem import Problem
@@ -30,8 +30,11 @@ def learn(
 ) -> ExpertSet:
     """The set after one row, with its selection for the next round."""
     Y = scaling.target_vector(problem, y)
+    noise = experts.update_noise(problem, part.noise, part.scaling, evaluations, y)
+    if part.age + 1 not in REFIT_AGES:
+        part = part._replace(scaling=scaling.with_unit(part.scaling, y))
     part = part._replace(
-        noise=experts.update_noise(problem, part.noise, part.scaling, evaluations, y),
+        noise=noise,
         coefficients=experts.update(problem, part.coefficients, part.scaling, evaluations, Y, weight),
         first=scaling.append_first(part.first, part.age, x, Y, weight),
         window=append_memory(part.window, part.age, scaling.scaled(part.scaling, x), Y),
@@ -41,6 +44,8 @@ def learn(
         part = refitted(problem, part)
     else:
         part = part._replace(scaling=scaling.update_scaling(part.scaling, x))
+    if part.age > FIRST_ROWS:
+        part = part._replace(block=scaling.update_block(part.block, problem.task, part.scaling, x, y))
     chosen = selection.update(problem, part.selection, part.evidence, part.age, incumbent, uniform)
     return part._replace(selection=chosen)
 

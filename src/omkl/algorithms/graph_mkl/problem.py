@@ -12,6 +12,7 @@ from omkl.features import frequencies, limit_inputs
 from omkl.graph import Graph, similarity_graph
 
 LEAST_WIDTH, LEAST_RIDGE = 1e-150, 1e-300  # in a file: their squares and inverses are finite
+STABLE_RIDGE = 1e-12
 
 
 class Problem(NamedTuple):
@@ -108,6 +109,11 @@ def shape(problem: Problem) -> Shape:
     if problem.task == "regression":
         return Shape(inputs=d, outputs=2, target="number", missing=True, extras=len(LEVELS))
     return Shape(inputs=d, outputs=problem.K, target="label", missing=True)
+
+
+def stable(problem: Problem) -> bool:
+    """Whether predictions stay finite whatever the values are: covariances start no larger than 1 / STABLE_RIDGE."""
+    return min(problem.ridges) >= STABLE_RIDGE
 
 
 def check_problem(problem: Problem) -> None:

@@ -6,14 +6,20 @@ import numpy as np
 
 from omkl.algorithms.base import Task
 from omkl.algorithms.graph_mkl.constants import (
+    BLOCK_CLIP,
+    BLOCK_DIVISOR,
+    BLOCK_ROWS,
+    BLOCK_VALUES,
     CLIP,
+    FIRST_CHANGE_MISFIT,
     FIRST_ROWS,
     LARGEST_VALUE,
     MIN_DEVIATION,
     MIN_RELATIVE_DEVIATION,
+    MISFIT,
 )
 from omkl.algorithms.graph_mkl.problem import Problem
-from omkl.arrays import Gappy, Matrix, Vector
+from omkl.arrays import Gappy, Index, Matrix, Vector
 
 
 class Scaling(NamedTuple):
@@ -33,10 +39,22 @@ class FirstRows(NamedTuple):
     weight: Vector  # (FIRST_ROWS,)
 
 
+class Block(NamedTuple):
+    """Statistics of the latest rows, the target's first and then the inputs', by which the scaling is judged."""
+
+    rows: Index  # (1 + d,)  in which there is a value
+    mean: Vector  # (1 + d,)
+    square: Vector  # (1 + d,)  sum of squared deviations from the mean
+
+
 def init(problem: Problem) -> tuple[Scaling, FirstRows]:
     d, K = problem.V.shape[1], problem.K
     scaling = Scaling(np.zeros(d), np.zeros(d), np.zeros(K), 0.0 if problem.task == "regression" else 1.0)
     return scaling, FirstRows(np.zeros((FIRST_ROWS, d)), np.zeros((FIRST_ROWS, K)), np.zeros(FIRST_ROWS))
+
+
+def fresh_block(d: int) -> Block:
+    return Block(np.zeros(1 + d, np.intp), np.zeros(1 + d), np.zeros(1 + d))
 
 
 def bounded(x: Vector) -> Vector:
@@ -78,7 +96,8 @@ def estimated(task: Task, scaling: Scaling, X: Matrix, Y: Matrix) -> Scaling:
     shift = Y.mean(axis=0)  # (G3)
     unit = scaling.unit
     if task == "regression":
-        unit = float(np.sqrt(np.mean((Y - shift) ** 2))) or unit  # (G3)
+        deviation = np.sqrt(np.mean((Y - shift) ** 2, axis=0))
+        unit = float(deviation[0]) if inverse(deviation, shift)[0] > 0 else unit  # (G3)
     return Scaling(mean, scale, shift, unit)
 
 
@@ -94,3 +113,54 @@ def update_scaling(scaling: Scaling, x: Vector) -> Scaling:
     gap = np.abs(x - mean)
     scale = np.where((scaling.scale == 0) & ~np.isnan(gap), inverse(gap, mean), scaling.scale)  # (G4)
     return scaling._replace(mean=mean, scale=scale)
+
+
+def with_unit(scaling: Scaling, y: float) -> Scaling:
+    """Before a row between refits is learned: a target that was constant so far takes its first move as its unit."""
+    if scaling.unit:
+        return scaling
+    gap = abs(y - scaling.shift)
+    return scaling._replace(unit=float(gap[0]) if inverse(gap, scaling.shift)[0] > 0 else 0.0)  # (G41)
+
+
+# Whether the scaling fits what has come since
+
+
+def update_block(block: Block, task: Task, scaling: Scaling, x: Vector, y: float) -> Block:
+    """With one more row. Labels are counted and not judged."""
+    center, scale = center_and_scale(task, scaling)
+    values = np.append(y if task == "regression" else 0.0, x)
+    present = ~np.isnan(values)
+    margin = BLOCK_CLIP / np.where(scale > 0, scale, 1.0)
+    clipped = np.where(scale > 0, np.clip(values, center - margin, center + margin), values)  # (G42)
+    rows = block.rows + present
+    gap = np.where(present, clipped - block.mean, 0.0)
+    mean = block.mean + gap / np.maximum(rows, 1)  # (G42)
+    square = block.square + gap * np.where(present, clipped - mean, 0.0)  # (G42)
+    return Block(rows, mean, square)
+
+
+def is_over(block: Block, age: int) -> bool:
+    """Whether a set of this age is to be judged by these rows."""
+    return bool(block.rows[0] >= max(BLOCK_ROWS, age // BLOCK_DIVISOR))  # (G43)
+
+
+def fits(block: Block, task: Task, scaling: Scaling, first: FirstRows) -> bool:
+    """Whether location and scale are about those of the block; a column that is constant in it may have any scale."""
+    center, scale = center_and_scale(task, scaling)
+    deviation = np.sqrt(block.square / np.maximum(block.rows, 1))
+    ratio = deviation * scale
+    varies = inverse(deviation, block.mean) > 0
+    constant = np.append(False, estimated(task, scaling, first.X, first.Y).scale == 0)
+    most = np.where(constant, FIRST_CHANGE_MISFIT, MISFIT)
+    wrong = varies & ((ratio > most) | (MISFIT * ratio < 1))  # (G43)
+    wrong |= np.abs(block.mean - center) * scale > MISFIT  # (G43)
+    return not bool((wrong & (scale > 0) & (block.rows >= BLOCK_VALUES)).any())
+
+
+def center_and_scale(task: Task, scaling: Scaling) -> tuple[Vector, Vector]:
+    """(1 + d,) each: of the target and the inputs; the scale is 0 where it is not known, and for labels."""
+    number = task == "regression"
+    unit = scaling.unit if number else 0.0
+    center = np.append(scaling.shift[0] if number else 0.0, np.nan_to_num(scaling.mean))
+    return center, np.append(1 / unit if unit else 0.0, scaling.scale)

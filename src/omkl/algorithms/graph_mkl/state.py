@@ -19,7 +19,7 @@ from omkl.algorithms.graph_mkl.least_squares import diagonal_of, is_diagonal, ma
 from omkl.algorithms.graph_mkl.memory import Window
 from omkl.algorithms.graph_mkl.mixture import Stack, fresh_stack
 from omkl.algorithms.graph_mkl.problem import Problem
-from omkl.algorithms.graph_mkl.scaling import FirstRows, Scaling
+from omkl.algorithms.graph_mkl.scaling import Block, FirstRows, Scaling
 from omkl.algorithms.graph_mkl.selection import Selection
 from omkl.algorithms.invariants import LARGEST_COUNT, check_finite, demand, is_count, is_real
 from omkl.arrays import Vector, leaves
@@ -37,6 +37,7 @@ class ExpertSet(NamedTuple):
     scaling: Scaling
     first: FirstRows
     window: Window
+    block: Block
     age: int  # rows learned; -1: the set is not there
 
 
@@ -68,6 +69,7 @@ def start_set(problem: Problem) -> ExpertSet:
         scaling=scaling_,
         first=first,
         window=memory.init(problem),
+        block=scaling.fresh_block(problem.V.shape[1]),
         age=0,
     )
 
@@ -107,6 +109,7 @@ def grown(problem: Problem, part: ExpertSet) -> ExpertSet:
     more_d, more_K = d - len(part.scaling.mean), K - len(part.scaling.shift)
     mean, scale, shift, unit = part.scaling
     X, Y, weight = part.first
+    rows, means, squares = part.block
     return part._replace(
         coefficients=grown_coefficients(problem, part, more_d, more_K),
         scaling=Scaling(
@@ -119,6 +122,7 @@ def grown(problem: Problem, part: ExpertSet) -> ExpertSet:
         window=Window(
             np.pad(part.window.X, ((0, more_d), (0, 0))), np.pad(part.window.Y, ((0, more_K), (0, 0)))
         ),
+        block=Block(np.pad(rows, (0, more_d)), np.pad(means, (0, more_d)), np.pad(squares, (0, more_d))),
     )  # fmt: skip
 
 
@@ -173,6 +177,9 @@ def set_shapes(problem: Problem) -> dict[str, tuple[int, ...]]:
         "first.weight": (FIRST_ROWS,),
         "window.X": (d, WINDOW),
         "window.Y": (K, WINDOW),
+        "block.rows": (1 + d,),
+        "block.mean": (1 + d,),
+        "block.square": (1 + d,),
     }
 
 
@@ -196,6 +203,8 @@ def check_state(problem: Problem, state: State) -> None:
     for g, part in enumerate(state.sets):
         check_set(problem, part, g == state.incumbent)
         demand(part.age <= state.t, "a set of experts is older than the stream")
+        rows, learned = part.block.rows, part.age if part.age >= 0 else state.t
+        demand(bool(((rows >= 0) & (rows <= learned)).all()), "a block has more rows than the set has learned")
     demand(state.sets[state.incumbent].age >= 0, "there is no incumbent")
     challenger = state.sets[1 - state.incumbent]
     demand(challenger.age < max(problem.trial, 0), "the trial of the challenger is over")
@@ -216,7 +225,8 @@ def check_set(problem: Problem, part: ExpertSet, incumbent: bool) -> None:
     known = part.age < 0 or problem.task == "regression" or part.scaling.unit == 1
     demand(known, "the unit of labels is 1")
     demand(bool((part.scaling.scale >= 0).all()), "the scale of an input is negative")
+    demand(bool((part.block.square >= 0).all()), "a sum of squares is negative")
     weight = part.first.weight
     demand(bool(((weight >= 0) & (weight <= LARGEST_WEIGHT)).all()), "the weight of a row is out of range")
-    for values in (part.first.X, part.first.Y, part.window.Y):
+    for values in (part.first.X, part.first.Y, part.window.Y, part.block.mean):
         demand(not bool((np.abs(values) > LARGEST_VALUE).any()), "a row has a value that is too large")

@@ -1,13 +1,15 @@
 """GraphMKL in older model files.
 
 In format version 1 the arrays had both sets of experts along their first axis; before there was a scale of the errors,
-there were half widths of seven coverages in the standard deviations that the experts predict.
+there were half widths of seven coverages in the standard deviations that the experts predict; and there were no blocks
+that scaling is compared with.
 """
 
 import numpy as np
 
 from omkl.algorithms.graph_mkl.constants import HALF_WIDTH_RANGE, LEVELS, MAX_FULL_INPUTS, START_HALF_WIDTHS
 from omkl.algorithms.graph_mkl.least_squares import diagonal_of
+from omkl.algorithms.graph_mkl.scaling import fresh_block
 from omkl.arrays import Array, Arrays
 
 RENAMED = {"sure": "min_leverage", "correct": "stack"}  # settings and fields of the Problem
@@ -38,7 +40,18 @@ NUMBERS = {"explorer": "selection.explorer", "unit": "scaling.unit", "age": "age
 
 def upgrade(arrays: Arrays, body: dict[str, object]) -> tuple[Arrays, dict[str, object]]:
     """Arrays and numbers of a state in a file, of this version or an older one -> by today's dotted names."""
-    return with_calibration(*with_sets(arrays, body))
+    arrays, body = with_calibration(*with_sets(arrays, body))
+    return with_blocks(arrays), body
+
+
+def with_blocks(arrays: Arrays) -> Arrays:
+    """Every set of experts with a block that has just begun."""
+    for g in (0, 1):
+        name = f"sets.{g}.block"
+        if f"{name}.rows" not in arrays and f"sets.{g}.scaling.mean" in arrays:
+            block = fresh_block(len(arrays[f"sets.{g}.scaling.mean"]))
+            arrays = arrays | {f"{name}.{part}": array for part, array in block._asdict().items()}
+    return arrays
 
 
 def with_calibration(arrays: Arrays, body: dict[str, object]) -> tuple[Arrays, dict[str, object]]:

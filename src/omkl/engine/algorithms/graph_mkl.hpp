@@ -50,14 +50,21 @@ static void end_trial(State &s, int64_t winner) {
 // After the error of a round: a challenger may start, or its trial end.
 static void follow_change(const Problem &p, State &s, const Workspace &w, double error) {
   const int64_t g = s.incumbent, other = 1 - g;
-  update_trend(s.trend, error, s.sets[g].age);
+  ExpertSet &incumbent = s.sets[g];
+  update_trend(s.trend, error, incumbent.age, unit_of(incumbent.scaling));
+  const double unit = incumbent.scaling.unit;
+  bool misfit = false;
+  if (is_over(incumbent.block, incumbent.age)) {
+    misfit = !fits(p, incumbent.block, incumbent.scaling, incumbent.first);
+    reset_block(p, incumbent.block);
+  }
   if (s.sets[other].age >= 0) {
     double weight[2] = {0, 0};
     for (long set = 0; set < 2; ++set)
       for (long e = 0; e < p.E; ++e) weight[set] += w.sets[set].weight[e];
     update_trial(s.trial, weight[g], weight[other]);
   }
-  switch (verdict(p, s.trend, s.trial, s.sets[other].age)) {
+  switch (verdict(p, s.trend, s.trial, s.sets[other].age, unit, misfit)) {
     case Verdict::none:
       break;
     case Verdict::keep:

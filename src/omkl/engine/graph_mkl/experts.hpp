@@ -221,7 +221,6 @@ static double noise_after(const Problem &p, const ExpertSet &set, const Evaluati
 }
 
 static void update_noise(const Problem &p, ExpertSet &set, const Evaluations &out, Workspace &w, long e, double y) {
-  if (!(set.scaling.unit > 0)) return;
   set.noise.rounds[e] += 1;
   const double a = greater(1 - p.memory, 1 / (static_cast<double>(set.noise.rounds[e]) + 1));  // (G20)
   set.noise.level[e] = noise_after(p, set, out, w, e, y, a);

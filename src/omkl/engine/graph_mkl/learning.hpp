@@ -24,6 +24,7 @@ static void start_set(const Problem &p, ExpertSet &set) {
   for (long j = 0; j < FIRST_ROWS; ++j) set.first.weight[j] = 0;
   for (long j = 0; j < WINDOW * p.V.d; ++j) set.window.X[j] = 0;
   for (long j = 0; j < WINDOW * p.K; ++j) set.window.Y[j] = 0;
+  reset_block(p, set.block);
   set.age = 0;
 }
 
@@ -60,8 +61,10 @@ static void refit(const Problem &p, ExpertSet &set, Workspace &w, Evaluations &o
 // After one row, with the selection for the next round.
 static void learn(const Problem &p, ExpertSet &set, Workspace &w, Evaluations &out, double y, double weight,
                   bool incumbent, double uniform) {
+  const bool known = set.scaling.unit > 0;
+  if (!is_refit_age(set.age + 1)) take_unit(set.scaling, y);
   each_evaluated(p, set, incumbent, [&](long e, bool) {
-    update_noise(p, set, out, w, e, y);
+    if (known) update_noise(p, set, out, w, e, y);
     for (long k = 0; k < p.K; ++k)
       w.target[k] = (target_value(p, y, k) - set.scaling.shift[k]) / unit_of(set.scaling);  // (G3)
     const long place = Expert(p, set.coefficients, e).i * w.widest;
@@ -76,6 +79,7 @@ static void learn(const Problem &p, ExpertSet &set, Workspace &w, Evaluations &o
     refit(p, set, w, out);
   else
     update_scaling(p, set.scaling, w.x);
+  if (set.age > FIRST_ROWS) update_block(p, set.block, set.scaling, w.x, y);
   update_selection(p, set, w, incumbent, uniform);
 }
 

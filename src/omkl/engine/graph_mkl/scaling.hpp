@@ -36,20 +36,29 @@ static void append_first(const Problem &p, FirstRows &first, int64_t row, const 
   for (long k = 0; k < p.K; ++k) first.Y[row * p.K + k] = target_value(p, y, k);
 }
 
+struct Column {
+  double mean, scale;
+};
+
+// Of input k in the first n rows.
+static Column column_of(const Problem &p, const FirstRows &first, long n, long k) {
+  const double *x = first.X + k;
+  double count = 0, total = 0, square = 0;
+  for (long j = 0; j < n; ++j)
+    if (x[j * p.V.d] == x[j * p.V.d]) count += 1, total += x[j * p.V.d];
+  const double mean = count > 0 ? total / count : NAN;  // (G2)
+  count = greater(count, 1);
+  for (long j = 0; j < n; ++j)
+    if (x[j * p.V.d] == x[j * p.V.d]) square += (x[j * p.V.d] - mean) * (x[j * p.V.d] - mean);
+  return {mean, inverse(sqrt(square / count), mean)};  // (G2)
+}
+
 // The scaling by the first n rows. Returns the old unit of the target over the new one, 1 where there was none.
 static double estimate(const Problem &p, Scaling &scaling, const FirstRows &first, long n) {
-  const long d = p.V.d;
-  const double *X = first.X, *Y = first.Y;
-  for (long k = 0; k < d; ++k) {
-    double count = 0, total = 0, square = 0;
-    for (long j = 0; j < n; ++j)
-      if (X[j * d + k] == X[j * d + k]) count += 1, total += X[j * d + k];
-    const double mean = count > 0 ? total / count : NAN;  // (G2)
-    count = greater(count, 1);
-    for (long j = 0; j < n; ++j)
-      if (X[j * d + k] == X[j * d + k]) square += (X[j * d + k] - mean) * (X[j * d + k] - mean);
-    scaling.mean[k] = mean;
-    scaling.scale[k] = inverse(sqrt(square / count), mean);  // (G2)
+  const double *Y = first.Y;
+  for (long k = 0; k < p.V.d; ++k) {
+    const auto [mean, scale] = column_of(p, first, n, k);
+    scaling.mean[k] = mean, scaling.scale[k] = scale;
   }
   for (long k = 0; k < p.K; ++k) {
     double total = 0;
@@ -60,7 +69,7 @@ static double estimate(const Problem &p, Scaling &scaling, const FirstRows &firs
   double square = 0;
   for (long j = 0; j < n; ++j) square += (Y[j] - scaling.shift[0]) * (Y[j] - scaling.shift[0]);
   const double unit = sqrt(square / static_cast<double>(n));  // (G3)
-  if (!(unit > 0)) return 1;
+  if (!(inverse(unit, scaling.shift[0]) > 0)) return 1;
   const double ratio = scaling.unit > 0 ? scaling.unit / unit : 1;
   scaling.unit = unit;
   return ratio;
@@ -73,6 +82,60 @@ static void update_scaling(const Problem &p, Scaling &scaling, const double *x) 
     const double gap = fabs(x[k] - scaling.mean[k]);
     if (scaling.scale[k] == 0 && gap == gap) scaling.scale[k] = inverse(gap, scaling.mean[k]);  // (G4)
   }
+}
+
+// Before a row between refits is learned: a target that was constant so far takes its first move as its unit.
+static void take_unit(Scaling &scaling, double y) {
+  if (scaling.unit > 0) return;
+  const double gap = fabs(y - scaling.shift[0]);
+  if (inverse(gap, scaling.shift[0]) > 0) scaling.unit = gap;  // (G41)
+}
+
+// Whether the scaling fits what has come since
+
+static void reset_block(const Problem &p, Block &block) {
+  for (long k = 0; k <= p.V.d; ++k) block.rows[k] = 0, block.mean[k] = 0, block.square[k] = 0;
+}
+
+OMKL_INLINE double center_of(const Problem &p, const Scaling &scaling, long k) {
+  return k > 0 ? scaling.mean[k - 1] : p.classify ? 0 : scaling.shift[0];
+}
+OMKL_INLINE double scale_of(const Problem &p, const Scaling &scaling, long k) {
+  return k > 0 ? scaling.scale[k - 1] : !p.classify && scaling.unit > 0 ? 1 / scaling.unit : 0;
+}
+
+// With one more row. Labels are counted and not judged.
+static void update_block(const Problem &p, Block &block, const Scaling &scaling, const double *x, double y) {
+  for (long k = 0; k <= p.V.d; ++k) {
+    double value = k > 0 ? x[k - 1] : p.classify ? 0 : y;
+    if (value != value) continue;
+    const double scale = scale_of(p, scaling, k), center = center_of(p, scaling, k), margin = BLOCK_CLIP / scale;
+    if (scale > 0) value = lesser(greater(value, center - margin), center + margin);  // (G42)
+    block.rows[k] += 1;
+    const double gap = value - block.mean[k];
+    block.mean[k] += gap / static_cast<double>(block.rows[k]);  // (G42)
+    block.square[k] += gap * (value - block.mean[k]);  // (G42)
+  }
+}
+
+// Whether a set of this age is to be judged by these rows.
+static bool is_over(const Block &block, int64_t age) {
+  return block.rows[0] >= BLOCK_ROWS && block.rows[0] >= age / BLOCK_DIVISOR;  // (G43)
+}
+
+// Whether location and scale are about those of the block; a column that is constant in it may have any scale.
+static bool fits(const Problem &p, const Block &block, const Scaling &scaling, const FirstRows &first) {
+  for (long k = 0; k <= p.V.d; ++k) {
+    const double scale = scale_of(p, scaling, k);
+    if (!(scale > 0) || block.rows[k] < BLOCK_VALUES) continue;
+    const double deviation = sqrt(block.square[k] / static_cast<double>(block.rows[k]));
+    const bool varies = inverse(deviation, block.mean[k]) > 0;
+    const bool constant = k > 0 && !(column_of(p, first, FIRST_ROWS, k - 1).scale > 0);
+    const double most = constant ? FIRST_CHANGE_MISFIT : MISFIT;
+    if (varies && (deviation * scale > most || MISFIT * (deviation * scale) < 1)) return false;  // (G43)
+    if (fabs(block.mean[k] - center_of(p, scaling, k)) * scale > MISFIT) return false;  // (G43)
+  }
+  return true;
 }
 
 }  // namespace omkl::graph_mkl::OMKL_ISA

@@ -143,6 +143,18 @@ struct Window {
   }
 };
 
+struct Block {
+  int64_t *rows;          // [1 + d]: the target, then the inputs
+  double *mean, *square;  // [1 + d]
+
+  template <class Visitor>
+  void visit(const Problem &p, Visitor &visitor) {
+    visitor.array("rows", rows, {1 + p.V.d});
+    visitor.array("mean", mean, {1 + p.V.d});
+    visitor.array("square", square, {1 + p.V.d});
+  }
+};
+
 struct ExpertSet {
   Coefficients coefficients;
   Noise noise;
@@ -152,6 +164,7 @@ struct ExpertSet {
   Scaling scaling;
   FirstRows first;
   Window window;
+  Block block;
   int64_t age;  // -1: the set is not there
 
   template <class Visitor>
@@ -164,6 +177,7 @@ struct ExpertSet {
     visitor.part("scaling", scaling, p);
     visitor.part("first", first, p);
     visitor.part("window", window, p);
+    visitor.part("block", block, p);
     visitor.number("age", age);
   }
   bool valid(const Problem &p) const {

@@ -309,7 +309,7 @@ class Classifier(ClassifierMixin, Estimator):  # type: ignore[misc]  # scikit-le
 
 def checked_weights(sample_weight: ArrayLike, X: Matrix) -> Vector:
     weight: Vector = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-    return np.ascontiguousarray(weight)
+    return validation.many_weights(weight, len(X), "sample_weight")
 
 
 class IntervalRegressor(Regressor):
