@@ -37,7 +37,7 @@ KERNELS = [omkl.Gaussian(0.5), omkl.Matern(2.0)]
 ROWS = 60
 X = np.random.default_rng(0).normal(size=(ROWS, 2))
 Y, LABELS = X[:, 0] - X[:, 1], np.array(["a", "b", "c"])[np.arange(ROWS) % 3]
-QUICK, MANY, BATCH = 700, 100_000, 1000  # edits in the quick test, in the long one, and of one process
+QUICK, MANY, BATCH = 300, 100_000, 1000  # edits in the quick test, in the long one, and of one process
 UNCHANGED = -1  # the seed that edits nothing
 MEMORY = 2 << 30  # bytes of address space that a process may have
 SECONDS = 20  # of the processor, after which a file counts as one that hangs

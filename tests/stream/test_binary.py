@@ -59,9 +59,12 @@ def test_a_row_of_very_long_text_is_refused(tmp_path: Path, ending: str):
         batches(path)
 
 
-def test_text_that_begins_like_the_one_before_is_decoded_in_small_batches(tmp_path: Path):
+def test_text_that_begins_like_the_one_before_is_decoded_in_small_batches(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(binary, "MAX_DECODED", 1 << 22)
     path = tmp_path / "table.parquet"
-    table = pa.table({"a": [LONG + str(k) for k in range(ROWS)], "y": np.arange(ROWS)})
+    table = pa.table({"a": [LONG[: 1 << 16] + str(k) for k in range(ROWS)], "y": np.arange(ROWS)})
     encodings = {"a": "DELTA_BYTE_ARRAY", "y": "PLAIN"}
     pa.parquet.write_table(table, path, compression="zstd", use_dictionary=False, column_encoding=encodings)
     found = batches(str(path))
