@@ -18,9 +18,8 @@ def test_the_committed_results_have_every_learner_after_every_beginning():
     assert len(found) == len(recovery.LENGTHS) * len(recovery.BEGINNINGS) * len(recovery.LEARNERS)
     for length in recovery.LENGTHS:
         for learner in recovery.LEARNERS:
-            clean = found[length, "as the rest", learner]["median"][1]
-            for beginning in recovery.BEGINNINGS:
-                assert found[length, beginning, learner]["median"][1] > clean - 0.25, (beginning, learner)
+            for beginning in recovery.BEGINNINGS:  # more than half of the variance is explained again
+                assert found[length, beginning, learner]["median"][1] > 0.5, (beginning, learner)
 
 
 @pytest.mark.parametrize("beginning", recovery.BEGINNINGS)
