@@ -30,3 +30,12 @@ def test_a_batch_without_rows_has_every_feature_and_no_value():
     assert set(encoded.features) == known == set(encoder.features)
     assert all(len(values) == 0 for values in encoded.features.values())
     assert encoded.arrivals == {}
+
+
+def test_every_text_value_has_a_feature_that_is_1_in_its_rows_and_0_elsewhere():
+    encoder = Encoder(lambda about, text: None)
+    cells = ["red", "blue", "red", None, "green"]
+    encoded = encoder.encode(Batch(np.arange(5), {"b": pa.array(cells)}))
+    for text in ("red", "blue", "green"):
+        assert encoded.features[f"b={text}"].tolist() == [float(cell == text) for cell in cells]
+    assert [encoded.arrivals[f"b={text}"] for text in ("red", "blue", "green")] == [0, 1, 4]
