@@ -140,24 +140,19 @@ GRAPH_MKL = {
     "G35": Equation("change", "alarm", "n > 200 and fast > 2 max(slow, 1e-12 u^2)"),
     "G36": Equation("change", "weights in a trial", "W <- 0.98 W + sum of w_e over the set"),
     "G37": Equation("change", "winner of a trial", "the challenger where its W is greater, after 500 rounds"),
+    "G51": Equation("intervals", "reported standard deviation", "s^ = S s / b, b^2 = sum_e w_e v_e / (1 + q_e)"),
+    "G52": Equation("intervals", "error as one of a normal distribution", "z(x), linear between the points (h, h_0)"),
+    "G53": Equation("intervals", "evidence for another scale", "G <- max(0, G - log r + z^2 / 2 (1 - 1 / r^2))"),
     "G38": Equation("intervals", "half widths", "h <- h exp(g ([x > h] - (1 - coverage))), g = 2 / n in [0.005, 0.05]"),
+    "G56": Equation("intervals", "range and order of the half widths", "h_l <- max over k <= l of clip(h_k)"),
+    "G54": Equation("intervals", "scale of the errors", "S <- S + (1.2533 |y - y^| b / s - S) / n, n <= 500"),
+    "G55": Equation("intervals", "another scale", "the mean since G was 0, where G > 5.5"),
     "G39": Equation("intervals", "half width of any coverage", "linear in log h between the tracked levels"),
     "G63": Equation("growth", "diagonal of a covariance", "R_kk <- sqrt(sum_j R_jk^2), beyond 1024 inputs"),
     "G40": Equation(
         "growth",
         "least squares without some features",
         "theta <- theta - theta_F S^-1 Q' R, R <- R - Q Q' R, R_F = Q S",
-    ),
-    "G51": Equation("intervals", "reported standard deviation", "s^ = S s / b, b^2 = sum_e w_e v_e / (1 + q_e)"),
-    "G52": Equation("intervals", "error as one of a normal distribution", "z(x), linear between the points (h, h_0)"),
-    "G53": Equation("intervals", "evidence for another scale", "G <- max(0, G - log r + z^2 / 2 (1 - 1 / r^2))"),
-    "G54": Equation("intervals", "scale of the errors", "S <- S + (1.2533 |y - y^| b / s - S) / n, n <= 500"),
-    "G55": Equation("intervals", "another scale", "the mean since G was 0, where G > 5.5"),
-    "G56": Equation("intervals", "range and order of the half widths", "h_l <- max over k <= l of clip(h_k)"),
-    "G41": Equation("recovery", "unit of a target that was constant", "u = |y - b| at its first change"),
-    "G42": Equation("recovery", "values of a block", "v <- clip(v, m - 40 / s, m + 40 / s); their mean and deviation"),
-    "G43": Equation(
-        "recovery", "misfit of the scaling", "sigma s < 1 / 20 or sigma s > 20 or |mean - m| s > 20 in a block"
     ),
 }
 

@@ -306,7 +306,7 @@ class ErrorScale:
         self.S = self.S + (1.2533 * error - self.S) / self.n  # (G54)
         rows = max(self.sums.values(), key=lambda rows: rows[-1][0] if rows else 0)
         if rows and rows[-1][0] > 5.5:
-            self.S, self.n = 1.2533 * np.mean([e for _, e in rows]), max(8, len(rows))  # (G55)
+            self.S, self.n = 1.2533 * np.mean([e for _, e in rows]), min(max(8, len(rows)), 500)  # (G55)
             self.sums = {c: [] for c in self.sums}
         self.S = max(self.S, 1e-150)
 

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from omkl.algorithms.descent import TOO_FAR
 from omkl.algorithms.graph_mkl.constants import (
     HALF_WIDTH_RANGE,
     HALF_WIDTH_ROWS,
@@ -22,10 +23,11 @@ from omkl.algorithms.graph_mkl.constants import (
     SCALE_ROWS,
     START_HALF_WIDTHS,
 )
-from omkl.algorithms.invariants import demand, is_count, is_real
+from omkl.algorithms.invariants import LARGEST_COUNT, demand, is_count, is_real
 from omkl.arrays import Matrix, Vector
 from omkl.validation import require
 
+LARGEST_ERROR = 10 * TOO_FAR  # more than predictions that have not diverged can be wrong by
 RATIOS = np.array([SCALE_RATIO, 1 / SCALE_RATIO])  # of the scales that evidence is gathered for
 
 
@@ -79,7 +81,8 @@ def update(before: Calibration, deviation: Deviation, error: float) -> Calibrati
     scale += (SCALE_OF_MEAN * gap - scale) / rows  # (G54)
     which = int(np.argmax(evidence))
     if evidence[which] > MAX_SCALE_EVIDENCE:
-        scale, rows = SCALE_OF_MEAN * total[which] / since[which], max(RESTART_ROWS, int(since[which]))  # (G55)
+        scale = SCALE_OF_MEAN * total[which] / since[which]  # (G55)
+        rows = int(np.clip(since[which], RESTART_ROWS, SCALE_ROWS))  # (G55)
         evidence, since, total = np.zeros(2), np.zeros(2), np.zeros(2)
     return Calibration(half_widths, evidence, since, total, max(float(scale), MIN_SCALE), rows)
 
@@ -137,6 +140,12 @@ def check(calibration: Calibration) -> None:
         demand(bool((pair >= 0).all()), "evidence for another scale of the errors cannot be negative")
     some = (calibration.since > 0) == (calibration.evidence > 0)
     demand(bool(some.all()), "evidence for another scale of the errors without rows")
+    whole = (calibration.since % 1 == 0) & (calibration.since < LARGEST_COUNT)
+    demand(bool(whole.all()), "the number of rows must be a count")
+    demand(bool((calibration.total <= LARGEST_ERROR * calibration.since).all()), "the errors are out of range")
     demand(is_count(calibration.rows) and calibration.rows <= SCALE_ROWS, "the number of rows must be a count")
     least = MIN_SCALE if calibration.rows else 0.0
-    demand(is_real(calibration.scale) and calibration.scale >= least, "the scale of the errors is out of range")
+    demand(
+        is_real(calibration.scale) and least <= calibration.scale <= LARGEST_ERROR,
+        "the scale of the errors is out of range",
+    )

@@ -54,7 +54,7 @@ static void update_calibration(Calibration &c, const Workspace &w, double error)
   const long which = c.evidence[1] > c.evidence[0] ? 1 : 0;
   if (c.evidence[which] > MAX_SCALE_EVIDENCE) {
     c.scale = SCALE_OF_MEAN * c.total[which] / c.since[which];  // (G55)
-    c.rows = static_cast<int64_t>(greater(RESTART_ROWS, c.since[which]));  // (G55)
+    c.rows = static_cast<int64_t>(lesser(greater(c.since[which], RESTART_ROWS), SCALE_ROWS));  // (G55)
     for (long k = 0; k < 2; ++k) c.evidence[k] = c.since[k] = c.total[k] = 0;
   }
   c.scale = greater(c.scale, MIN_SCALE);
