@@ -99,60 +99,65 @@ GRAPH_MKL = {
     "G18": Equation(
         "learning", "update of the Cholesky factor", "R <- T R with T' T = I - c phi phi' / (1 + c q), where c > 0"
     ),
-    "G61": Equation(
+    "G19": Equation(
         "learning",
         "factor of a diagonal covariance",
         "P_kk <- P_kk (1 - c phi_k^2 / (1 + c q)), with more than 1024 inputs",
     ),
-    "G62": Equation("learning", "its ridge", "lambda_inputs <- max(lambda_inputs, 0.3)"),
-    "G19": Equation(
+    "G20": Equation("learning", "its ridge", "lambda_inputs <- max(lambda_inputs, 0.3)"),
+    "G21": Equation(
         "learning",
         "logistic step",
         "(G16) to (G18) with gap (e_y - p) / kappa and weight kappa w, kappa = max(p (1 - p), 0.05)",
     ),
-    "G20": Equation("learning", "rate of the noise", "a = max(1 - memory, 1 / (n + 1))"),
-    "G21": Equation("learning", "noise of numbers", "sigma^2 <- (1 - a) sigma^2 + a ((y - mu) / u)^2 / (1 + q)"),
-    "G22": Equation(
+    "G22": Equation("learning", "rate of the noise", "a = max(1 - memory, 1 / (n + 1))"),
+    "G23": Equation("learning", "noise of numbers", "sigma^2 <- (1 - a) sigma^2 + a ((y - mu) / u)^2 / (1 + q)"),
+    "G24": Equation(
         "learning", "temperature of labels", "sigma^2 <- sigma^2 exp(-a clip((mu_y - p mu) / v, -2, 2)), in [0.01, 100]"
     ),
-    "G23": Equation("mixture", "weights of the experts", "w_e = exp(L_e) / sum exp(L)"),
-    "G24": Equation(
+    "G25": Equation("mixture", "weights of the experts", "w_e = exp(L_e) / sum exp(L)"),
+    "G26": Equation(
         "mixture", "prediction of the mixture", "m = sum w_e mu_e, s^2 = sum w_e (v_e + (mu_e - m)^2); p = sum w_e p_e"
     ),
-    "G25": Equation(
+    "G27": Equation(
         "mixture",
         "log-likelihood of a target",
         "l_e = -log(v) / 2 - 5/2 log(1 + (y - mu)^2 / (4 v)); l_e = log max(p_y, 1e-12)",
     ),
-    "G26": Equation("mixture", "evidence", "L_e <- (1 - discount) (L_e + l_e - log sum_k w_k exp(l_k))"),
-    "G27": Equation("mixture", "differences from the mixture", "z_e = clip((mu_e - m) / s, -3, 3)"),
-    "G28": Equation("mixture", "prediction corrected by stacking", "y^ = m + s clip(theta z, -3, 3)"),
-    "G29": Equation("mixture", "target of the stacking", "clip((y - m) / s, -3, 3)"),
-    "G30": Equation(
+    "G28": Equation("mixture", "evidence", "L_e <- (1 - discount) (L_e + l_e - log sum_k w_k exp(l_k))"),
+    "G29": Equation("mixture", "differences from the mixture", "z_e = clip((mu_e - m) / s, -3, 3)"),
+    "G30": Equation("mixture", "prediction corrected by stacking", "y^ = m + s clip(theta z, -3, 3)"),
+    "G31": Equation("mixture", "target of the stacking", "clip((y - m) / s, -3, 3)"),
+    "G32": Equation(
         "selection", "which experts are evaluated", "all while age < warm-up; then the best active - 1 and an explorer"
     ),
-    "G31": Equation("selection", "rank of the experts", "by evidence, every 20 rounds"),
-    "G32": Equation("selection", "explorer", "uniform among the others that are no neighbours of a leader"),
-    "G33": Equation("change", "capped error", "e = min((y - y^)^2, 20 max(slow, 1e-12 u^2)) after 32 rounds"),
-    "G34": Equation(
+    "G33": Equation("selection", "rank of the experts", "by evidence, every 20 rounds"),
+    "G34": Equation("selection", "explorer", "uniform among the others that are no neighbours of a leader"),
+    "G35": Equation("change", "capped error", "e = min((y - y^)^2, 20 max(slow, 1e-12 u^2)) after 32 rounds"),
+    "G36": Equation(
         "change", "fast and slow mean of the error", "mean <- mean + max(1 / T, 1 / n) (e - mean), T = 50 and 500"
     ),
-    "G35": Equation("change", "alarm", "n > 200 and fast > 2 max(slow, 1e-12 u^2)"),
-    "G36": Equation("change", "weights in a trial", "W <- 0.98 W + sum of w_e over the set"),
-    "G37": Equation("change", "winner of a trial", "the challenger where its W is greater, after 500 rounds"),
-    "G51": Equation("intervals", "reported standard deviation", "s^ = S s / b, b^2 = sum_e w_e v_e / (1 + q_e)"),
-    "G52": Equation("intervals", "error as one of a normal distribution", "z(x), linear between the points (h, h_0)"),
-    "G53": Equation("intervals", "evidence for another scale", "G <- max(0, G - log r + z^2 / 2 (1 - 1 / r^2))"),
-    "G38": Equation("intervals", "half widths", "h <- h exp(g ([x > h] - (1 - coverage))), g = 2 / n in [0.005, 0.05]"),
-    "G56": Equation("intervals", "range and order of the half widths", "h_l <- max over k <= l of clip(h_k)"),
-    "G54": Equation("intervals", "scale of the errors", "S <- S + (1.2533 |y - y^| b / s - S) / n, n <= 500"),
-    "G55": Equation("intervals", "another scale", "the mean since G was 0, where G > 5.5"),
-    "G39": Equation("intervals", "half width of any coverage", "linear in log h between the tracked levels"),
-    "G63": Equation("growth", "diagonal of a covariance", "R_kk <- sqrt(sum_j R_jk^2), beyond 1024 inputs"),
-    "G40": Equation(
+    "G37": Equation("change", "alarm", "n > 200 and fast > 2 max(slow, 1e-12 u^2)"),
+    "G38": Equation("change", "weights in a trial", "W <- 0.98 W + sum of w_e over the set"),
+    "G39": Equation("change", "winner of a trial", "the challenger where its W is greater, after 500 rounds"),
+    "G40": Equation("intervals", "reported standard deviation", "s^ = S s / b, b^2 = sum_e w_e v_e / (1 + q_e)"),
+    "G41": Equation("intervals", "error as one of a normal distribution", "z(x), linear between the points (h, h_0)"),
+    "G42": Equation("intervals", "evidence for another scale", "G <- max(0, G - log r + z^2 / 2 (1 - 1 / r^2))"),
+    "G43": Equation("intervals", "half widths", "h <- h exp(g ([x > h] - (1 - coverage))), g = 2 / n in [0.005, 0.05]"),
+    "G44": Equation("intervals", "range and order of the half widths", "h_l <- max over k <= l of clip(h_k)"),
+    "G45": Equation("intervals", "scale of the errors", "S <- S + (1.2533 |y - y^| b / s - S) / n, n <= 500"),
+    "G46": Equation("intervals", "another scale", "the mean since G was 0, where G > 5.5"),
+    "G47": Equation("intervals", "half width of any coverage", "linear in log h between the tracked levels"),
+    "G48": Equation("growth", "diagonal of a covariance", "R_kk <- sqrt(sum_j R_jk^2), beyond 1024 inputs"),
+    "G49": Equation(
         "growth",
         "least squares without some features",
         "theta <- theta - theta_F S^-1 Q' R, R <- R - Q Q' R, R_F = Q S",
+    ),
+    "G50": Equation("recovery", "unit of a target that was constant", "u = |y - b| at its first change"),
+    "G51": Equation("recovery", "values of a block", "v <- clip(v, m - 40 / s, m + 40 / s); their mean and deviation"),
+    "G52": Equation(
+        "recovery", "misfit of the scaling", "sigma s < 1 / 20 or sigma s > 20 or |mean - m| s > 20 in a block"
     ),
 }
 

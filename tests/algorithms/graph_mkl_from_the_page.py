@@ -1,7 +1,7 @@
 """GraphMKL written from docs/graph_mkl.md alone, slowly and simply: the oracle of the two fast implementations.
 
 Nothing here is taken from src/omkl but data: frequencies, graph, settings and random numbers. Covariances are full
-matrices, experts are objects. Growth, (G40), and the interpolation of half widths, (G39), are left out.
+matrices, experts are objects. Growth, (G49), and the interpolation of half widths, (G47), are left out.
 """
 
 from collections import deque
@@ -47,7 +47,7 @@ class Scaling:
 
     def notice_first_target(self, y):
         if not self.known and varies(abs(y - self.shift[0]), self.shift[0]):
-            self.unit, self.known = abs(y - self.shift[0]), True  # (G41)
+            self.unit, self.known = abs(y - self.shift[0]), True  # (G50)
 
     def misfits(self, block, stored):
         """Whether a block of rows, each a target and the inputs, contradicts the scaling."""
@@ -61,7 +61,7 @@ class Scaling:
             past = np.array([x[k - 1] for x, _, _ in stored]) if k > 0 else None
             past = past[~np.isnan(past)] if k > 0 else None
             constant = k > 0 and (len(past) == 0 or not varies(past.std(), past.mean()))
-            if varies(sigma, mean) and not 1 / 20 <= sigma * s <= (2 if constant else 20):  # (G43)
+            if varies(sigma, mean) and not 1 / 20 <= sigma * s <= (2 if constant else 20):  # (G52)
                 return True
             if abs(mean - m) * s > 20:
                 return True
@@ -74,7 +74,7 @@ class Scaling:
         scales = np.append(0.0 if self.labels or not self.known else 1 / self.unit, self.scale)
         for k, (m, s) in enumerate(zip(centers, scales, strict=True)):
             if s > 0 and not np.isnan(out[k]):
-                out[k] = np.clip(out[k], m - 40 / s, m + 40 / s)  # (G42)
+                out[k] = np.clip(out[k], m - 40 / s, m + 40 / s)  # (G51)
         return out
 
     def inputs(self, x, limit=5.0):
@@ -139,7 +139,7 @@ class Diagonal:
 
     def __init__(self, K, length, ridge, min_leverage):
         super().__init__(K, 1, ridge, min_leverage)
-        self.theta, self.variance = np.zeros((K, length)), np.full(length, 1 / max(ridge, 0.3))  # (G62)
+        self.theta, self.variance = np.zeros((K, length)), np.full(length, 1 / max(ridge, 0.3))  # (G20)
 
     def leverage(self, z):
         return self.variance @ z**2
@@ -150,14 +150,14 @@ class Diagonal:
         if self.min_leverage > 0:
             count = min(weight, 1 / self.min_leverage - 1 / max(q, 1e-12))
         count = max(count, 0)
-        self.variance = self.variance * (1 - count * self.variance * z**2 / (1 + count * q))  # (G61)
+        self.variance = self.variance * (1 - count * self.variance * z**2 / (1 + count * q))  # (G19)
 
 
 class Logistic(LeastSquares):
     def learn(self, z, Y, weight, scaling):
         p = softmax(scaling.shift + self.theta @ z)
         kappa = max(p.max() * (1 - p.max()), 0.05)
-        self.update(z, (Y - p) / kappa, kappa * weight)  # (G19)
+        self.update(z, (Y - p) / kappa, kappa * weight)  # (G21)
 
 
 class DiagonalLeastSquares(Diagonal, LeastSquares):
@@ -231,18 +231,18 @@ class ExpertSet:
     def evaluated_and_counting(self):
         if self.age < self.warm_up or self.problem.active >= len(self.experts):
             return range(len(self.experts)), range(len(self.experts))
-        return sorted({*self.leaders, self.explorer}), self.leaders  # (G30)
+        return sorted({*self.leaders, self.explorer}), self.leaders  # (G32)
 
     def rank(self, r):
         everyone, lead = range(len(self.experts)), self.problem.active - 1
         if self.age >= self.warm_up and (self.age - self.warm_up) % 20 == 0:
-            self.leaders = sorted(everyone, key=lambda e: -self.experts[e].evidence)[:lead]  # (G31)
+            self.leaders = sorted(everyone, key=lambda e: -self.experts[e].evidence)[:lead]  # (G33)
         N, B = len(self.problem.V), 1 + len(self.problem.steps)
         kernels = [divmod(e, B) for e in self.leaders if e < N * B]
         near = {i * B + b for j, b in kernels for i in np.flatnonzero(self.problem.graph.A[j])}
         rest = [e for e in everyone if e not in self.leaders]
         far = [e for e in rest if e not in near] or rest
-        self.explorer = far[int(r * len(far))]  # (G32)
+        self.explorer = far[int(r * len(far))]  # (G34)
 
     def learn(self, x, Y, weight, evaluated):
         if self.age + 1 not in REFITS:
@@ -285,7 +285,7 @@ class ErrorScale:
         self.sums = {1.3: [], 1 / 1.3: []}  # of each ratio: the sum so far and the error, since the sum was 0
 
     def deviation(self, s, b):
-        return s if self.S is None else self.S * s / b  # (G51)
+        return s if self.S is None else self.S * s / b  # (G40)
 
     def learn(self, error, s, b):
         if self.S is None:
@@ -294,19 +294,19 @@ class ErrorScale:
         if error == 0 and self.S <= 1e-150:
             return
         x = error / self.S
-        z = np.interp(x, [0, *self.h], [0, *NORMAL])  # (G52)
+        z = np.interp(x, [0, *self.h], [0, *NORMAL])  # (G41)
         for c, rows in self.sums.items():
-            total = (rows[-1][0] if rows else 0) - np.log(c) + z**2 / 2 * (1 - c**-2)  # (G53)
+            total = (rows[-1][0] if rows else 0) - np.log(c) + z**2 / 2 * (1 - c**-2)  # (G42)
             self.sums[c] = [*rows, (total, error)] if total > 0 else []
         gain = np.clip(2 / self.n, 0.005, 0.05)
-        h = self.h * np.exp(gain * ((x > self.h) - (1 - COVERAGES)))  # (G38)
+        h = self.h * np.exp(gain * ((x > self.h) - (1 - COVERAGES)))  # (G43)
         h = np.clip(h, NORMAL / 4, 4 * NORMAL)
-        self.h = np.array([h[: k + 1].max() for k in range(len(h))])  # (G56)
+        self.h = np.array([h[: k + 1].max() for k in range(len(h))])  # (G44)
         self.n = min(self.n + 1, 500)
-        self.S = self.S + (1.2533 * error - self.S) / self.n  # (G54)
+        self.S = self.S + (1.2533 * error - self.S) / self.n  # (G45)
         rows = max(self.sums.values(), key=lambda rows: rows[-1][0] if rows else 0)
         if rows and rows[-1][0] > 5.5:
-            self.S, self.n = 1.2533 * np.mean([e for _, e in rows]), min(max(8, len(rows)), 500)  # (G55)
+            self.S, self.n = 1.2533 * np.mean([e for _, e in rows]), min(max(8, len(rows)), 500)  # (G46)
             self.sums = {c: [] for c in self.sums}
         self.S = max(self.S, 1e-150)
 
@@ -329,19 +329,19 @@ class GraphMKL:
                 v = (members.experts[e].noise * (1 + q) + 1e-12) * members.scaling.unit**2  # (G13)
                 outlooks.append((g, e, e in counts and (g == 0 or members.age >= 16), mean, q, v))
         mixed = [o for o in outlooks if o[2]]
-        w = softmax([self.sets[g].experts[e].evidence for g, e, *_ in mixed])  # (G23)
+        w = softmax([self.sets[g].experts[e].evidence for g, e, *_ in mixed])  # (G25)
         mu, v = np.array([o[3] for o in mixed]), np.array([o[5] for o in mixed])
         if self.labels:
-            out = w @ softmax(mu / v[:, None], axis=1)  # (G14), (G24)
+            out = w @ softmax(mu / v[:, None], axis=1)  # (G14), (G26)
         else:
             m = w @ mu[:, 0]
-            s = np.sqrt(w @ (v + (mu[:, 0] - m) ** 2))  # (G24)
+            s = np.sqrt(w @ (v + (mu[:, 0] - m) ** 2))  # (G26)
             differences = np.zeros((len(self.sets), len(self.sets[0].experts)))
             for g, e, _, mean, *_ in mixed:
-                differences[g, e] = clipped_ratio(mean[0] - m, s)  # (G27)
+                differences[g, e] = clipped_ratio(mean[0] - m, s)  # (G29)
             stacked = self.sets[0].stack.theta[0] @ differences[0] if self.problem.stack else 0.0
-            b = np.sqrt(w @ (v / (1 + np.array([o[4] for o in mixed]))))  # (G51)
-            out = np.array([m + s * np.clip(stacked, -3, 3), self.errors.deviation(s, b)])  # (G28)
+            b = np.sqrt(w @ (v / (1 + np.array([o[4] for o in mixed]))))  # (G40)
+            out = np.array([m + s * np.clip(stacked, -3, 3), self.errors.deviation(s, b)])  # (G30)
         if weight == 0:
             return out
 
@@ -352,7 +352,7 @@ class GraphMKL:
             if known:
                 self.errors.learn(Y[0] - out[0], s, b)
             for members, z in zip(self.sets, differences, strict=True):
-                members.stack.update(z, clipped_ratio(Y[0] - m, s) - members.stack.theta @ z, weight)  # (G29)
+                members.stack.update(z, clipped_ratio(Y[0] - m, s) - members.stack.theta @ z, weight)  # (G31)
         if known:
             self.update_evidence(outlooks, w, Y)
         for g, e, _, mean, q, v in outlooks:
@@ -367,40 +367,40 @@ class GraphMKL:
     def update_evidence(self, outlooks, w, Y):
         means, v = np.array([o[3] for o in outlooks]), np.array([o[5] for o in outlooks])
         if self.labels:
-            logs = np.maximum(log_softmax(means / v[:, None], axis=1) @ Y, np.log(1e-12))  # (G25)
+            logs = np.maximum(log_softmax(means / v[:, None], axis=1) @ Y, np.log(1e-12))  # (G27)
         else:
-            logs = -np.log(v) / 2 - 2.5 * np.log(1 + (Y[0] - means[:, 0]) ** 2 / (4 * v))  # (G25)
+            logs = -np.log(v) / 2 - 2.5 * np.log(1 + (Y[0] - means[:, 0]) ** 2 / (4 * v))  # (G27)
         mixture = logsumexp(logs[[o[2] for o in outlooks]], b=w)
         for log, (g, e, *_) in zip(logs, outlooks, strict=True):
             expert = self.sets[g].experts[e]
-            expert.evidence = (1 - self.problem.discount) * (expert.evidence + log - mixture)  # (G26)
+            expert.evidence = (1 - self.problem.discount) * (expert.evidence + log - mixture)  # (G28)
 
     def update_noise(self, expert, mean, q, v, Y, unit):
         expert.rounds += 1
-        a = max(1 - self.problem.memory, 1 / (expert.rounds + 1))  # (G20)
+        a = max(1 - self.problem.memory, 1 / (expert.rounds + 1))  # (G22)
         if len(Y) > 1:
             slope = (Y @ mean - softmax(mean / v) @ mean) / v
-            expert.noise = np.clip(expert.noise * np.exp(-a * np.clip(slope, -2, 2)), 1e-2, 1e2)  # (G22)
+            expert.noise = np.clip(expert.noise * np.exp(-a * np.clip(slope, -2, 2)), 1e-2, 1e2)  # (G24)
         else:
             gap = np.clip((Y[0] - mean[0]) / unit, -1e100, 1e100)
-            expert.noise = (1 - a) * expert.noise + a / (1 + q) * gap**2  # (G21)
+            expert.noise = (1 - a) * expert.noise + a / (1 + q) * gap**2  # (G23)
 
     def watch(self, error, shares):
         misfit, scaling = self.sets[0].judged_wrong(), self.sets[0].scaling
         least = 1e-12 * scaling.unit**2
         if self.sets[0].age >= 33:
-            error = min(error, 20 * max(self.slow, least)) if self.counted > 32 else error  # (G33)
+            error = min(error, 20 * max(self.slow, least)) if self.counted > 32 else error  # (G35)
             self.counted += 1
-            self.fast += max(1 / 50, 1 / self.counted) * (error - self.fast)  # (G34)
+            self.fast += max(1 / 50, 1 / self.counted) * (error - self.fast)  # (G36)
             self.slow += max(1 / 500, 1 / self.counted) * (error - self.slow)
         if len(self.sets) == 2:
-            self.shares = 0.98 * self.shares + shares  # (G36)
+            self.shares = 0.98 * self.shares + shares  # (G38)
             if self.sets[1].age == self.problem.trial:
-                self.sets = [self.sets[int(self.shares[1] > self.shares[0])]]  # (G37)
+                self.sets = [self.sets[int(self.shares[1] > self.shares[0])]]  # (G39)
                 self.sets[0].warm_up = self.problem.warm_up
                 self.counted, self.fast, self.slow = 0, 0.0, 0.0
         elif self.settings.adapt and (
-            misfit or (scaling.known and self.counted > 200 and self.fast > 2 * max(self.slow, least))  # (G35)
+            misfit or (scaling.known and self.counted > 200 and self.fast > 2 * max(self.slow, least))  # (G37)
         ):
             self.sets.append(
                 ExpertSet(self.problem, self.settings, max(1, self.problem.warm_up // 2), 1 - self.sets[0].place)

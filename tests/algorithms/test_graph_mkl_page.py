@@ -15,7 +15,7 @@ class Run(NamedTuple):
     predictions: list
     half_widths: list
     trend: tuple  # the means of the error and their number
-    shares: tuple  # the sums of the weights of incumbent and challenger, (G36)
+    shares: tuple  # the sums of the weights of incumbent and challenger, (G38)
 
 
 def number_stream(rows, change):

@@ -44,7 +44,7 @@ def test_an_interval_of_more_coverage_contains_that_of_less():
 
 @pytest.mark.parametrize("place", [0.25, 0.5, 0.9])
 def test_between_two_levels_the_logarithm_of_the_half_width_is_interpolated(place):
-    """(G39)"""
+    """(G47)"""
     widths = np.cumsum(np.arange(1.0, len(LEVELS) + 1))
     for k in range(len(LEVELS) - 1):
         coverage = (1 - place) * LEVELS[k] + place * LEVELS[k + 1]

@@ -45,7 +45,7 @@ OMKL_INLINE void diagonal_update(double *R, long stride, const double *phi, doub
   const double all = 1 + counts * q;
   for (long j = 0; j < stride; ++j) {
     const double others = q - phi[j] * phi[j];
-    R[j] *= sqrt((1 + counts * (others > 0 ? others : 0)) / all);  // (G61)
+    R[j] *= sqrt((1 + counts * (others > 0 ? others : 0)) / all);  // (G19)
   }
 }
 

@@ -38,25 +38,25 @@ def update_trend(trend: Trend, error: float, age: int, unit: float = 1.0) -> Tre
     fast, slow, n = trend
     if age <= TREND_AFTER:
         return trend
-    cap = ERROR_CAP * max(slow, MIN_VARIANCE * unit**2)  # (G33)
-    capped = min(error, cap) if n > CAP_AFTER else error  # (G33)
+    cap = ERROR_CAP * max(slow, MIN_VARIANCE * unit**2)  # (G35)
+    capped = min(error, cap) if n > CAP_AFTER else error  # (G35)
     n += 1
-    slow += max(1 / SLOW_ROUNDS, 1 / n) * (capped - slow)  # (G34)
-    fast += max(1 / FAST_ROUNDS, 1 / n) * (capped - fast)  # (G34)
+    slow += max(1 / SLOW_ROUNDS, 1 / n) * (capped - slow)  # (G36)
+    fast += max(1 / FAST_ROUNDS, 1 / n) * (capped - fast)  # (G36)
     return Trend(fast, slow, n)
 
 
 def alarm(trend: Trend, unit: float = 1.0) -> bool:
     """Errors of a constant target, whose unit is not known, are rounding, and so are those of no variance."""
-    usual = max(trend.slow, MIN_VARIANCE * unit**2)  # (G35)
-    return unit > 0 and trend.rounds > ALARM_AFTER and trend.fast > ALARM_RATIO * usual  # (G35)
+    usual = max(trend.slow, MIN_VARIANCE * unit**2)  # (G37)
+    return unit > 0 and trend.rounds > ALARM_AFTER and trend.fast > ALARM_RATIO * usual  # (G37)
 
 
 def update_trial(trial: Trial, incumbent: float, challenger: float) -> Trial:
     """The sums after a round in which the sets had these weights in the mixture."""
     return Trial(
-        TRIAL_MEMORY * trial.incumbent + incumbent,  # (G36)
-        TRIAL_MEMORY * trial.challenger + challenger,  # (G36)
+        TRIAL_MEMORY * trial.incumbent + incumbent,  # (G38)
+        TRIAL_MEMORY * trial.challenger + challenger,  # (G38)
     )
 
 
@@ -71,4 +71,4 @@ def verdict(
         return "start" if problem.trial and (misfit or alarm(trend, unit)) else "none"
     if challenger_age < problem.trial:
         return "none"
-    return "replace" if trial.challenger > trial.incumbent else "keep"  # (G37)
+    return "replace" if trial.challenger > trial.incumbent else "keep"  # (G39)

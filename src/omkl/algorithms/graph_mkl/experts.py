@@ -165,9 +165,9 @@ def newton_step(
     R: Matrix, theta: Matrix, evaluation: Evaluation, shift: Vector, label: Vector, weight: float, min_leverage: float
 ) -> tuple[Matrix, Matrix]:
     """One step of logistic regression: least squares in which a row counts by the curvature of the loss."""
-    p = label_probabilities(shift + theta @ evaluation.z, 1.0)  # (G19)
-    curvature = max(float(p.max() * (1 - p.max())), MIN_CURVATURE)  # (G19)
-    gap = (label - p) / curvature  # (G19)
+    p = label_probabilities(shift + theta @ evaluation.z, 1.0)  # (G21)
+    curvature = max(float(p.max() * (1 - p.max())), MIN_CURVATURE)  # (G21)
+    gap = (label - p) / curvature  # (G21)
     return least_squares.update(R, theta, evaluation.phi, gap, curvature * weight, min_leverage)
 
 
@@ -180,7 +180,7 @@ def update_noise(
     noise = Noise(noise.level.copy(), noise.rounds.copy())
     for e, evaluation in evaluations.items():
         noise.rounds[e] += 1
-        a = max(1 - problem.memory, 1 / (noise.rounds[e] + 1))  # (G20)
+        a = max(1 - problem.memory, 1 / (noise.rounds[e] + 1))  # (G22)
         after = squared_error_after if problem.task == "regression" else temperature_after
         noise.level[e] = after(float(noise.level[e]), evaluation, scaling.unit, y, a)
     return noise
@@ -189,7 +189,7 @@ def update_noise(
 def squared_error_after(before: float, evaluation: Evaluation, unit: float, y: float, a: float) -> float:
     """The mean squared error after one more target, which moves it by a share a."""
     gap = float(np.clip((y - evaluation.mean[0]) / unit, -TOO_FAR, TOO_FAR))
-    return (1 - a) * before + a * gap**2 / (1 + evaluation.leverage)  # (G21)
+    return (1 - a) * before + a * gap**2 / (1 + evaluation.leverage)  # (G23)
 
 
 def temperature_after(before: float, evaluation: Evaluation, unit: float, y: float, a: float) -> float:
@@ -198,8 +198,8 @@ def temperature_after(before: float, evaluation: Evaluation, unit: float, y: flo
     Squared errors in its place would make the probabilities far too extreme.
     """
     mean, v = evaluation.mean, evaluation.variance
-    slope = (mean[int(y)] - label_probabilities(mean, v) @ mean) / v  # (G22)
-    moved = before * np.exp(-a * np.clip(slope, -MAX_SLOPE, MAX_SLOPE))  # (G22)
+    slope = (mean[int(y)] - label_probabilities(mean, v) @ mean) / v  # (G24)
+    moved = before * np.exp(-a * np.clip(slope, -MAX_SLOPE, MAX_SLOPE))  # (G24)
     return float(np.clip(moved, MIN_TEMPERATURE, MAX_TEMPERATURE))
 
 

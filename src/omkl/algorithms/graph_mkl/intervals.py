@@ -60,7 +60,7 @@ def init() -> Calibration:
 
 def reported(calibration: Calibration, deviation: Deviation) -> float:
     """The standard deviation of a prediction: the scale of the errors so far, times the spread of this row."""
-    return calibration.scale * deviation.spread if calibration.rows else deviation.mixed  # (G51)
+    return calibration.scale * deviation.spread if calibration.rows else deviation.mixed  # (G40)
 
 
 def update(before: Calibration, deviation: Deviation, error: float) -> Calibration:
@@ -73,31 +73,31 @@ def update(before: Calibration, deviation: Deviation, error: float) -> Calibrati
         return before  # of a target that has been constant there is nothing to learn about errors
     x = gap / scale
     z = as_normal(half_widths, x)
-    evidence = np.maximum(evidence - np.log(RATIOS) + z**2 / 2 * (1 - 1 / RATIOS**2), 0)  # (G53)
+    evidence = np.maximum(evidence - np.log(RATIOS) + z**2 / 2 * (1 - 1 / RATIOS**2), 0)  # (G42)
     since = np.where(evidence > 0, since + 1, 0)
     total = np.where(evidence > 0, total + gap, 0)
     half_widths = tracked(half_widths, x, rows)
     rows = min(rows + 1, SCALE_ROWS)
-    scale += (SCALE_OF_MEAN * gap - scale) / rows  # (G54)
+    scale += (SCALE_OF_MEAN * gap - scale) / rows  # (G45)
     which = int(np.argmax(evidence))
     if evidence[which] > MAX_SCALE_EVIDENCE:
-        scale = SCALE_OF_MEAN * total[which] / since[which]  # (G55)
-        rows = int(np.clip(since[which], RESTART_ROWS, SCALE_ROWS))  # (G55)
+        scale = SCALE_OF_MEAN * total[which] / since[which]  # (G46)
+        rows = int(np.clip(since[which], RESTART_ROWS, SCALE_ROWS))  # (G46)
         evidence, since, total = np.zeros(2), np.zeros(2), np.zeros(2)
     return Calibration(half_widths, evidence, since, total, max(float(scale), MIN_SCALE), rows)
 
 
 def as_normal(half_widths: Vector, x: float) -> float:
     """The error that a normal distribution has as often as these have x; at most that of the last level."""
-    return float(np.interp(x, np.append(0.0, half_widths), np.append(0.0, START_HALF_WIDTHS)))  # (G52)
+    return float(np.interp(x, np.append(0.0, half_widths), np.append(0.0, START_HALF_WIDTHS)))  # (G41)
 
 
 def tracked(half_widths: Vector, x: float, rows: int) -> Vector:
     """A target outside an interval widens it and one inside narrows it, in the ratio that holds the coverage."""
     start = np.array(START_HALF_WIDTHS)
-    gain = min(max(HALF_WIDTH_ROWS / rows, MIN_HALF_WIDTH_GAIN), MAX_HALF_WIDTH_GAIN)  # (G38)
-    moved = half_widths * np.exp(gain * ((x > half_widths) - (1 - np.array(LEVELS))))  # (G38)
-    out: Vector = np.maximum.accumulate(np.clip(moved, start / HALF_WIDTH_RANGE, start * HALF_WIDTH_RANGE))  # (G56)
+    gain = min(max(HALF_WIDTH_ROWS / rows, MIN_HALF_WIDTH_GAIN), MAX_HALF_WIDTH_GAIN)  # (G43)
+    moved = half_widths * np.exp(gain * ((x > half_widths) - (1 - np.array(LEVELS))))  # (G43)
+    out: Vector = np.maximum.accumulate(np.clip(moved, start / HALF_WIDTH_RANGE, start * HALF_WIDTH_RANGE))  # (G44)
     return out
 
 
@@ -106,11 +106,11 @@ def half_width(half_widths: Matrix, coverage: float) -> Vector:
     valid = 0 < coverage <= LEVELS[-1]
     require(valid, "coverage", f"a number above 0, at most {LEVELS[-1]} (the largest that is tracked)", coverage)
     if coverage < LEVELS[0]:
-        return half_widths[..., 0] * (coverage / LEVELS[0])  # (G39)
+        return half_widths[..., 0] * (coverage / LEVELS[0])  # (G47)
     place = np.interp(coverage, LEVELS, np.arange(len(LEVELS)))
     low = min(int(place), len(LEVELS) - 2)
     log_low, log_high = np.log(half_widths[..., low]), np.log(half_widths[..., low + 1])
-    out: Vector = np.exp(log_low + (place - low) * (log_high - log_low))  # (G39)
+    out: Vector = np.exp(log_low + (place - low) * (log_high - log_low))  # (G47)
     return out
 
 

@@ -32,7 +32,7 @@ def update(
     theta = theta + np.outer(weight * gap, Pz / (1 + weight * q))  # (G16)
     counts = weight if min_leverage == 0 else min(weight, 1 / min_leverage - 1 / max(q, MIN_LEVERAGE_DIVISOR))  # (G17)
     if counts > 0 and is_diagonal(R):
-        R = R * np.sqrt((1 + counts * np.maximum(q - phi**2, 0)) / (1 + counts * q))  # (G61)
+        R = R * np.sqrt((1 + counts * np.maximum(q - phi**2, 0)) / (1 + counts * q))  # (G19)
     elif counts > 0:
         R = downdate(np.sqrt(counts) * phi) @ R  # (G18)
     return R, theta
@@ -51,7 +51,7 @@ def downdate(phi: Vector) -> Matrix:
 
 def diagonal_of(R: Matrix) -> Matrix:
     """(1, n): the diagonal factor with the variances that R gives to the coefficients."""
-    diagonal: Matrix = np.sqrt((R**2).sum(axis=0, keepdims=True))  # (G63)
+    diagonal: Matrix = np.sqrt((R**2).sum(axis=0, keepdims=True))  # (G48)
     return diagonal
 
 
@@ -63,9 +63,9 @@ def marginalise_features(R: Matrix, theta: Matrix, new: Mask, ridge: float) -> t
     ruinous, since large ones cancel each other.
     """
     Q, S = np.linalg.qr(R[:, new])
-    theta = theta - np.linalg.lstsq(S.T, theta[:, new].T)[0].T @ (Q.T @ R)  # (G40)
+    theta = theta - np.linalg.lstsq(S.T, theta[:, new].T)[0].T @ (Q.T @ R)  # (G49)
     theta[:, new] = 0
-    rows = (R - Q @ (Q.T @ R)) * ~new  # (G40)
+    rows = (R - Q @ (Q.T @ R)) * ~new  # (G49)
     rows = np.vstack((rows, np.diag(new)[new] / np.sqrt(ridge)))
     factor = np.linalg.qr(rows[:, ::-1])[1]
     return np.tril(factor[::-1, ::-1]), theta

@@ -34,7 +34,7 @@ def fresh_stack(problem: Problem) -> Stack:
 
 def mixture_weights(evidence: Sequence[Vector], masks: Sequence[Mask]) -> list[Vector]:
     """(E,) for each set: the weights of the experts in its mask, which sum to 1 over the sets; 0 for the others."""
-    flat = normalised(np.concatenate([e[mask] for e, mask in zip(evidence, masks, strict=True)]))  # (G23)
+    flat = normalised(np.concatenate([e[mask] for e, mask in zip(evidence, masks, strict=True)]))  # (G25)
     weights = [np.zeros(len(e)) for e in evidence]
     start = 0
     for weight, mask in zip(weights, masks, strict=True):
@@ -55,11 +55,11 @@ def mix(problem: Problem, evaluations: Sequence[Evaluations], masks: Sequence[Ma
         if mask[e]
     ]
     if problem.task == "classification":
-        p: Vector = np.sum([w * label_probabilities(e.mean, e.variance) for w, e in counted], axis=0)  # (G24)
+        p: Vector = np.sum([w * label_probabilities(e.mean, e.variance) for w, e in counted], axis=0)  # (G26)
         return p
-    mean = sum(w * e.mean[0] for w, e in counted)  # (G24)
-    spread = sum(w * (e.variance + (e.mean[0] - mean) ** 2) for w, e in counted)  # (G24)
-    noise = sum(w * e.variance / (1 + e.leverage) for w, e in counted)  # (G51)
+    mean = sum(w * e.mean[0] for w, e in counted)  # (G26)
+    spread = sum(w * (e.variance + (e.mean[0] - mean) ** 2) for w, e in counted)  # (G26)
+    noise = sum(w * e.variance / (1 + e.leverage) for w, e in counted)  # (G40)
     return np.array([mean, np.sqrt(spread), np.sqrt(noise)])
 
 
@@ -67,9 +67,9 @@ def log_likelihood(problem: Problem, evaluation: Evaluation, y: float) -> float:
     """Of y under one expert: a Student t, or the probability of the label."""
     mean, v = evaluation.mean, evaluation.variance
     if problem.task == "classification":
-        return float(np.log(np.maximum(label_probabilities(mean, v)[int(y)], MIN_PROBABILITY)))  # (G25)
+        return float(np.log(np.maximum(label_probabilities(mean, v)[int(y)], MIN_PROBABILITY)))  # (G27)
     square = min((y - mean[0]) ** 2 / (STUDENT_DEGREES * v), TOO_FAR**2)
-    return float(-0.5 * np.log(v) - (STUDENT_DEGREES + 1) / 2 * np.log1p(square))  # (G25)
+    return float(-0.5 * np.log(v) - (STUDENT_DEGREES + 1) / 2 * np.log1p(square))  # (G27)
 
 
 def update_evidence(
@@ -84,11 +84,11 @@ def update_evidence(
         if weight[e] > 0
     ]
     score, share = np.array([s for s, _ in counted]), np.array([w for _, w in counted])
-    joint = score.max() + np.log(share @ np.exp(score - score.max()))  # (G26)
+    joint = score.max() + np.log(share @ np.exp(score - score.max()))  # (G28)
     out = [e.copy() for e in evidence]
     for part, new in zip(scores, out, strict=True):
         for e, own in part.items():
-            new[e] = (1 - problem.discount) * (new[e] + own - joint)  # (G26)
+            new[e] = (1 - problem.discount) * (new[e] + own - joint)  # (G28)
     return out
 
 
@@ -99,19 +99,19 @@ def differences(problem: Problem, evaluations: Evaluations, mask: Mask, mixed: V
     """(E,): how far the experts in the mask are from the mixture, in its standard deviations; 0 for the others."""
     z = np.zeros(problem.experts)
     for e in map(int, np.flatnonzero(mask)):
-        z[e] = (evaluations[e].mean[0] - mixed[0]) / (mixed[1] or np.inf)  # (G27)
+        z[e] = (evaluations[e].mean[0] - mixed[0]) / (mixed[1] or np.inf)  # (G29)
     return np.clip(z, -STACK_CLIP, STACK_CLIP)
 
 
 def stacked(stack: Stack, z: Vector, mixed: Vector) -> float:
     """The mixture, corrected by the residual stacking on the incumbent's experts."""
-    correction = np.clip(stack.theta @ z, -STACK_CLIP, STACK_CLIP)  # (G28)
-    return float(mixed[0] + mixed[1] * correction)  # (G28)
+    correction = np.clip(stack.theta @ z, -STACK_CLIP, STACK_CLIP)  # (G30)
+    return float(mixed[0] + mixed[1] * correction)  # (G30)
 
 
 def update_stack(problem: Problem, stack: Stack, z: Vector, mixed: Vector, y: float, weight: float) -> Stack:
     """The stacking after y: its target is the mixture's residual."""
-    target = np.clip((y - mixed[0]) / (mixed[1] or np.inf), -STACK_CLIP, STACK_CLIP)  # (G29)
+    target = np.clip((y - mixed[0]) / (mixed[1] or np.inf), -STACK_CLIP, STACK_CLIP)  # (G31)
     theta = stack.theta[None]
     R, theta = least_squares.update(stack.R, theta, stack.R @ z, target - theta @ z, weight, problem.min_leverage)
     return Stack(R, theta[0])

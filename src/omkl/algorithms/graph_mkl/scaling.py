@@ -120,7 +120,7 @@ def with_unit(scaling: Scaling, y: float) -> Scaling:
     if scaling.unit:
         return scaling
     gap = abs(y - scaling.shift)
-    return scaling._replace(unit=float(gap[0]) if inverse(gap, scaling.shift)[0] > 0 else 0.0)  # (G41)
+    return scaling._replace(unit=float(gap[0]) if inverse(gap, scaling.shift)[0] > 0 else 0.0)  # (G50)
 
 
 # Whether the scaling fits what has come since
@@ -132,17 +132,17 @@ def update_block(block: Block, task: Task, scaling: Scaling, x: Vector, y: float
     values = np.append(y if task == "regression" else 0.0, x)
     present = ~np.isnan(values)
     margin = BLOCK_CLIP / np.where(scale > 0, scale, 1.0)
-    clipped = np.where(scale > 0, np.clip(values, center - margin, center + margin), values)  # (G42)
+    clipped = np.where(scale > 0, np.clip(values, center - margin, center + margin), values)  # (G51)
     rows = block.rows + present
     gap = np.where(present, clipped - block.mean, 0.0)
-    mean = block.mean + gap / np.maximum(rows, 1)  # (G42)
-    square = block.square + gap * np.where(present, clipped - mean, 0.0)  # (G42)
+    mean = block.mean + gap / np.maximum(rows, 1)  # (G51)
+    square = block.square + gap * np.where(present, clipped - mean, 0.0)  # (G51)
     return Block(rows, mean, square)
 
 
 def is_over(block: Block, age: int) -> bool:
     """Whether a set of this age is to be judged by these rows."""
-    return bool(block.rows[0] >= max(BLOCK_ROWS, age // BLOCK_DIVISOR))  # (G43)
+    return bool(block.rows[0] >= max(BLOCK_ROWS, age // BLOCK_DIVISOR))  # (G52)
 
 
 def fits(block: Block, task: Task, scaling: Scaling, first: FirstRows) -> bool:
@@ -153,8 +153,8 @@ def fits(block: Block, task: Task, scaling: Scaling, first: FirstRows) -> bool:
     varies = inverse(deviation, block.mean) > 0
     constant = np.append(False, estimated(task, scaling, first.X, first.Y).scale == 0)
     most = np.where(constant, FIRST_CHANGE_MISFIT, MISFIT)
-    wrong = varies & ((ratio > most) | (MISFIT * ratio < 1))  # (G43)
-    wrong |= np.abs(block.mean - center) * scale > MISFIT  # (G43)
+    wrong = varies & ((ratio > most) | (MISFIT * ratio < 1))  # (G52)
+    wrong |= np.abs(block.mean - center) * scale > MISFIT  # (G52)
     return not bool((wrong & (scale > 0) & (block.rows >= BLOCK_VALUES)).any())
 
 

@@ -24,7 +24,7 @@ def init(problem: Problem) -> Selection:
 
 def warm_up(problem: Problem, incumbent: bool) -> int:
     """Rounds in which all experts of a set are evaluated: a challenger has to know its own before its trial ends."""
-    return problem.warm_up if incumbent else max(1, problem.warm_up // CHALLENGER_WARM_UP_DIVISOR)  # (G30)
+    return problem.warm_up if incumbent else max(1, problem.warm_up // CHALLENGER_WARM_UP_DIVISOR)  # (G32)
 
 
 def evaluated(problem: Problem, selection: Selection, age: int, incumbent: bool) -> Mask:
@@ -32,7 +32,7 @@ def evaluated(problem: Problem, selection: Selection, age: int, incumbent: bool)
     mask = np.zeros(problem.experts, dtype=bool)
     if age < 0:
         return mask
-    if age < warm_up(problem, incumbent) or problem.active >= problem.experts:  # (G30)
+    if age < warm_up(problem, incumbent) or problem.active >= problem.experts:  # (G32)
         return ~mask
     mask[selection.rank[: problem.active - 1]] = True
     mask[selection.explorer] = True
@@ -44,7 +44,7 @@ def counted(problem: Problem, selection: Selection, age: int, incumbent: bool) -
     mask = evaluated(problem, selection, age, incumbent)
     if not mask.all():
         mask[selection.explorer] = False
-    return mask & (incumbent or age >= SILENT_ROUNDS)  # (G30)
+    return mask & (incumbent or age >= SILENT_ROUNDS)  # (G32)
 
 
 def update(
@@ -56,7 +56,7 @@ def update(
         return selection
     rank = selection.rank
     if (age - warm) % RANK_EVERY == 0:
-        rank = np.argsort(-evidence, kind="stable")  # (G31)
+        rank = np.argsort(-evidence, kind="stable")  # (G33)
     return Selection(rank, explore(problem, rank, uniform))
 
 
@@ -74,4 +74,4 @@ def explore(problem: Problem, rank: Index, uniform: float) -> int:
         for j in np.flatnonzero(problem.graph.A[int(e) // B])
     }
     among = [e for e in others if int(e) not in near] or list(others)
-    return int(among[min(int(uniform * len(among)), len(among) - 1)])  # (G32)
+    return int(among[min(int(uniform * len(among)), len(among) - 1)])  # (G34)

@@ -137,7 +137,7 @@ class GraphSettings:
         linear = ridge if self.task == "regression" else 1 / d
         squares = () if self.task == "regression" else (1 / d,)
         if d > MAX_FULL_INPUTS:
-            linear = max(linear, DIAGONAL_RIDGE)  # (G62)
+            linear = max(linear, DIAGONAL_RIDGE)  # (G20)
         return (*(ridge / max(1.0, kernel.length_scale**2) for kernel in kernels), *squares, linear)  # (G8)
 
     @property

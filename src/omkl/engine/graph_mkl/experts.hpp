@@ -167,14 +167,14 @@ static void update_factor(const Problem &p, Workspace &w, const Expert &x, const
 static void newton_step(const Problem &p, Workspace &w, const Expert &x, const double *z, const double *phi,
                         double leverage, const double *shift, const double *target, double weight) {
   for (long k = 0; k < p.K; ++k) w.probability[k] = shift[k] + dot(x.theta + k * x.stride, z, x.stride);
-  label_probabilities(w.probability, 1, p.K, w.probability);  // (G19)
+  label_probabilities(w.probability, 1, p.K, w.probability);  // (G21)
   double most = 0;
   for (long k = 0; k < p.K; ++k) most = greater(most, w.probability[k]);
-  const double curvature = greater(most * (1 - most), MIN_CURVATURE);  // (G19)
+  const double curvature = greater(most * (1 - most), MIN_CURVATURE);  // (G21)
   update_factor(p, w, x, phi, leverage, curvature * weight);
   for (long k = 0; k < p.K; ++k) {
     const double gap = target[k] + shift[k] - w.probability[k];
-    add(x.theta + k * x.stride, weight * gap / (1 + curvature * weight * leverage), w.Pz, x.stride);  // (G19)
+    add(x.theta + k * x.stride, weight * gap / (1 + curvature * weight * leverage), w.Pz, x.stride);  // (G21)
   }
 }
 
@@ -209,20 +209,20 @@ static double noise_after(const Problem &p, const ExpertSet &set, const Evaluati
   const double before = set.noise.level[e], *mean = out.mean + e * p.K;
   if (!p.classify) {
     const double gap = clipped((y - mean[0]) / set.scaling.unit, TOO_FAR);
-    return (1 - a) * before + a * (gap * gap) / (1 + out.leverage[e]);  // (G21)
+    return (1 - a) * before + a * (gap * gap) / (1 + out.leverage[e]);  // (G23)
   }
   const double v = variance(set, e, out.leverage[e]);
   label_probabilities(mean, v, p.K, w.probability);
   double expected = 0;
   for (long k = 0; k < p.K; ++k) expected += w.probability[k] * mean[k];
-  const double slope = (mean[static_cast<long>(y)] - expected) / v;  // (G22)
-  const double after = before * exp(-a * clipped(slope, MAX_SLOPE));  // (G22)
+  const double slope = (mean[static_cast<long>(y)] - expected) / v;  // (G24)
+  const double after = before * exp(-a * clipped(slope, MAX_SLOPE));  // (G24)
   return after < MIN_TEMPERATURE ? MIN_TEMPERATURE : after > MAX_TEMPERATURE ? MAX_TEMPERATURE : after;
 }
 
 static void update_noise(const Problem &p, ExpertSet &set, const Evaluations &out, Workspace &w, long e, double y) {
   set.noise.rounds[e] += 1;
-  const double a = greater(1 - p.memory, 1 / (static_cast<double>(set.noise.rounds[e]) + 1));  // (G20)
+  const double a = greater(1 - p.memory, 1 / (static_cast<double>(set.noise.rounds[e]) + 1));  // (G22)
   set.noise.level[e] = noise_after(p, set, out, w, e, y, a);
 }
 

@@ -10,7 +10,7 @@ using namespace omkl::OMKL_ISA;
 OMKL_INLINE double spread(const Workspace &w) { return w.noise > 0 ? w.mixed_deviation / w.noise : 1; }
 
 OMKL_INLINE double reported(const Calibration &c, const Workspace &w) {
-  return c.rows ? c.scale * spread(w) : w.mixed_deviation;  // (G51)
+  return c.rows ? c.scale * spread(w) : w.mixed_deviation;  // (G40)
 }
 
 // The error that a normal distribution has as often as these have x; at most that of the last level.
@@ -19,19 +19,19 @@ static double as_normal(const double *half_widths, double x) {
   long l = 0;
   while (l < TRACKED - 1 && half_widths[l] <= x) ++l;
   const double low = l ? half_widths[l - 1] : 0, start = l ? START_HALF_WIDTHS[l - 1] : 0;
-  return start + (START_HALF_WIDTHS[l] - start) / (half_widths[l] - low) * (x - low);  // (G52)
+  return start + (START_HALF_WIDTHS[l] - start) / (half_widths[l] - low) * (x - low);  // (G41)
 }
 
 // A target outside an interval widens it and one inside narrows it, in the ratio that holds the coverage.
 static void track(double *half_widths, double x, double rows) {
-  const double gain = lesser(greater(HALF_WIDTH_ROWS / rows, MIN_HALF_WIDTH_GAIN), MAX_HALF_WIDTH_GAIN);  // (G38)
+  const double gain = lesser(greater(HALF_WIDTH_ROWS / rows, MIN_HALF_WIDTH_GAIN), MAX_HALF_WIDTH_GAIN);  // (G43)
   const double widened = exp(gain);
   double below = 0;
   for (long l = 0; l < TRACKED; ++l) {
     const double start = START_HALF_WIDTHS[l];
-    const double moved = half_widths[l] * (x > half_widths[l] ? widened : 1) * exp(-gain * (1 - LEVELS[l]));  // (G38)
+    const double moved = half_widths[l] * (x > half_widths[l] ? widened : 1) * exp(-gain * (1 - LEVELS[l]));  // (G43)
     const double within = lesser(greater(moved, start / HALF_WIDTH_RANGE), start * HALF_WIDTH_RANGE);
-    half_widths[l] = below = greater(below, within);  // (G56)
+    half_widths[l] = below = greater(below, within);  // (G44)
   }
 }
 
@@ -44,17 +44,17 @@ static void update_calibration(Calibration &c, const Workspace &w, double error)
   const double ratios[2] = {SCALE_RATIO, 1 / SCALE_RATIO};
   for (long k = 0; k < 2; ++k) {
     const double gained = -log(ratios[k]) + z * z / 2 * (1 - 1 / (ratios[k] * ratios[k]));
-    c.evidence[k] = greater(c.evidence[k] + gained, 0);  // (G53)
+    c.evidence[k] = greater(c.evidence[k] + gained, 0);  // (G42)
     c.since[k] = c.evidence[k] > 0 ? c.since[k] + 1 : 0;
     c.total[k] = c.evidence[k] > 0 ? c.total[k] + gap : 0;
   }
   track(c.half_widths, x, static_cast<double>(c.rows));
   c.rows = c.rows < SCALE_ROWS ? c.rows + 1 : SCALE_ROWS;
-  c.scale += (SCALE_OF_MEAN * gap - c.scale) / static_cast<double>(c.rows);  // (G54)
+  c.scale += (SCALE_OF_MEAN * gap - c.scale) / static_cast<double>(c.rows);  // (G45)
   const long which = c.evidence[1] > c.evidence[0] ? 1 : 0;
   if (c.evidence[which] > MAX_SCALE_EVIDENCE) {
-    c.scale = SCALE_OF_MEAN * c.total[which] / c.since[which];  // (G55)
-    c.rows = static_cast<int64_t>(lesser(greater(c.since[which], RESTART_ROWS), SCALE_ROWS));  // (G55)
+    c.scale = SCALE_OF_MEAN * c.total[which] / c.since[which];  // (G46)
+    c.rows = static_cast<int64_t>(lesser(greater(c.since[which], RESTART_ROWS), SCALE_ROWS));  // (G46)
     for (long k = 0; k < 2; ++k) c.evidence[k] = c.since[k] = c.total[k] = 0;
   }
   c.scale = greater(c.scale, MIN_SCALE);

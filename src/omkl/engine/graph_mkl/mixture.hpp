@@ -23,10 +23,10 @@ static void mixture_weights(const Problem &p, const State &s, Workspace &w) {
   for (Evaluations &out : w.sets)
     for (long e = 0; e < p.E; ++e) out.weight[e] = 0;
   each_expert(p, s, w, [&](const ExpertSet &set, Evaluations &out, long e, bool counted) {
-    if (counted) total += out.weight[e] = exp(set.evidence[e] - top);  // (G23)
+    if (counted) total += out.weight[e] = exp(set.evidence[e] - top);  // (G25)
   });
   each_expert(p, s, w, [&](const ExpertSet &, Evaluations &out, long e, bool counted) {
-    if (counted) out.weight[e] /= total;  // (G23)
+    if (counted) out.weight[e] /= total;  // (G25)
   });
 }
 
@@ -37,9 +37,9 @@ static void mix(const Problem &p, const State &s, Workspace &w, double *predicti
     if (!counted) return;
     if (p.classify) {
       label_probabilities(out.mean + e * p.K, variance(set, e, out.leverage[e]), p.K, w.probability);
-      for (long k = 0; k < p.K; ++k) prediction[k] += out.weight[e] * w.probability[k];  // (G24)
+      for (long k = 0; k < p.K; ++k) prediction[k] += out.weight[e] * w.probability[k];  // (G26)
     } else {
-      prediction[0] += out.weight[e] * out.mean[e];  // (G24)
+      prediction[0] += out.weight[e] * out.mean[e];  // (G26)
     }
   });
   if (p.classify) return;
@@ -48,8 +48,8 @@ static void mix(const Problem &p, const State &s, Workspace &w, double *predicti
     if (!counted) return;
     const double gap = out.mean[e] - prediction[0];
     const double v = variance(set, e, out.leverage[e]);
-    spread += out.weight[e] * (v + gap * gap);           // (G24)
-    noise += out.weight[e] * v / (1 + out.leverage[e]);  // (G51)
+    spread += out.weight[e] * (v + gap * gap);           // (G26)
+    noise += out.weight[e] * v / (1 + out.leverage[e]);  // (G40)
   });
   prediction[1] = w.mixed_deviation = sqrt(spread);
   w.noise = sqrt(noise);
@@ -58,11 +58,11 @@ static void mix(const Problem &p, const State &s, Workspace &w, double *predicti
 static double log_likelihood(const Problem &p, Workspace &w, const double *mean, double v, double y) {
   if (p.classify) {
     label_probabilities(mean, v, p.K, w.probability);
-    return log(greater(w.probability[static_cast<long>(y)], MIN_PROBABILITY));  // (G25)
+    return log(greater(w.probability[static_cast<long>(y)], MIN_PROBABILITY));  // (G27)
   }
   constexpr double power = (STUDENT_DEGREES + 1) / 2.0;
   const double gap = y - mean[0];
-  return -0.5 * log(v) - power * log1p(lesser(gap * gap / (STUDENT_DEGREES * v), TOO_FAR * TOO_FAR));  // (G25)
+  return -0.5 * log(v) - power * log1p(lesser(gap * gap / (STUDENT_DEGREES * v), TOO_FAR * TOO_FAR));  // (G27)
 }
 
 // False, and nothing is changed, where the evidence for an expert would not be finite.
@@ -75,10 +75,10 @@ static bool update_evidence(const Problem &p, State &s, Workspace &w, double y) 
   each_expert(p, s, w, [&](const ExpertSet &, Evaluations &out, long e, bool) {
     if (out.weight[e] > 0) joint += out.weight[e] * exp(out.score[e] - top);
   });
-  joint = top + log(joint);  // (G26)
+  joint = top + log(joint);  // (G28)
   bool usable = true;
   each_expert(p, s, w, [&](const ExpertSet &set, Evaluations &out, long e, bool) {
-    out.score[e] = (1 - p.discount) * (set.evidence[e] + out.score[e] - joint);  // (G26)
+    out.score[e] = (1 - p.discount) * (set.evidence[e] + out.score[e] - joint);  // (G28)
     usable &= is_finite(out.score[e]);
   });
   if (!usable) return false;
@@ -94,14 +94,14 @@ static double stacked(const Problem &p, const State &s, Workspace &w, double mea
   for (Evaluations &out : w.sets)
     for (long e = 0; e < p.stride_stack; ++e) out.differences[e] = 0;
   each_expert(p, s, w, [&](const ExpertSet &, Evaluations &out, long e, bool counted) {
-    if (counted) out.differences[e] = clipped((out.mean[e] - mean) / w.deviation, STACK_CLIP);  // (G27)
+    if (counted) out.differences[e] = clipped((out.mean[e] - mean) / w.deviation, STACK_CLIP);  // (G29)
   });
   const double *z = w.sets[s.incumbent].differences;
-  return mean + deviation * clipped(dot(s.sets[s.incumbent].stack.theta, z, p.stride_stack), STACK_CLIP);  // (G28)
+  return mean + deviation * clipped(dot(s.sets[s.incumbent].stack.theta, z, p.stride_stack), STACK_CLIP);  // (G30)
 }
 
 static void update_stack(const Problem &p, Stack &stack, Workspace &w, const double *z, double y, double weight) {
-  const double target = clipped((y - w.mean) / w.deviation, STACK_CLIP);  // (G29)
+  const double target = clipped((y - w.mean) / w.deviation, STACK_CLIP);  // (G31)
   const double gap = target - dot(stack.theta, z, p.stride_stack);
   factor_times(stack.R, p.E, p.stride_stack, z, w.phi_stack);
   const double leverage = dot(w.phi_stack, w.phi_stack, p.stride_stack);

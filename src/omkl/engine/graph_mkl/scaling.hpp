@@ -88,7 +88,7 @@ static void update_scaling(const Problem &p, Scaling &scaling, const double *x) 
 static void take_unit(Scaling &scaling, double y) {
   if (scaling.unit > 0) return;
   const double gap = fabs(y - scaling.shift[0]);
-  if (inverse(gap, scaling.shift[0]) > 0) scaling.unit = gap;  // (G41)
+  if (inverse(gap, scaling.shift[0]) > 0) scaling.unit = gap;  // (G50)
 }
 
 // Whether the scaling fits what has come since
@@ -110,17 +110,17 @@ static void update_block(const Problem &p, Block &block, const Scaling &scaling,
     double value = k > 0 ? x[k - 1] : p.classify ? 0 : y;
     if (value != value) continue;
     const double scale = scale_of(p, scaling, k), center = center_of(p, scaling, k), margin = BLOCK_CLIP / scale;
-    if (scale > 0) value = lesser(greater(value, center - margin), center + margin);  // (G42)
+    if (scale > 0) value = lesser(greater(value, center - margin), center + margin);  // (G51)
     block.rows[k] += 1;
     const double gap = value - block.mean[k];
-    block.mean[k] += gap / static_cast<double>(block.rows[k]);  // (G42)
-    block.square[k] += gap * (value - block.mean[k]);  // (G42)
+    block.mean[k] += gap / static_cast<double>(block.rows[k]);  // (G51)
+    block.square[k] += gap * (value - block.mean[k]);  // (G51)
   }
 }
 
 // Whether a set of this age is to be judged by these rows.
 static bool is_over(const Block &block, int64_t age) {
-  return block.rows[0] >= BLOCK_ROWS && block.rows[0] >= age / BLOCK_DIVISOR;  // (G43)
+  return block.rows[0] >= BLOCK_ROWS && block.rows[0] >= age / BLOCK_DIVISOR;  // (G52)
 }
 
 // Whether location and scale are about those of the block; a column that is constant in it may have any scale.
@@ -132,8 +132,8 @@ static bool fits(const Problem &p, const Block &block, const Scaling &scaling, c
     const bool varies = inverse(deviation, block.mean[k]) > 0;
     const bool constant = k > 0 && !(column_of(p, first, FIRST_ROWS, k - 1).scale > 0);
     const double most = constant ? FIRST_CHANGE_MISFIT : MISFIT;
-    if (varies && (deviation * scale > most || MISFIT * (deviation * scale) < 1)) return false;  // (G43)
-    if (fabs(block.mean[k] - center_of(p, scaling, k)) * scale > MISFIT) return false;  // (G43)
+    if (varies && (deviation * scale > most || MISFIT * (deviation * scale) < 1)) return false;  // (G52)
+    if (fabs(block.mean[k] - center_of(p, scaling, k)) * scale > MISFIT) return false;  // (G52)
   }
   return true;
 }

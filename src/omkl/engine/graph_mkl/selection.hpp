@@ -8,15 +8,15 @@ using namespace omkl::OMKL_ISA;
 
 OMKL_INLINE int64_t warm_up(const Problem &p, bool incumbent) {
   const int64_t half = p.warm_up / CHALLENGER_WARM_UP_DIVISOR;
-  return incumbent ? p.warm_up : half > 1 ? half : 1;  // (G30)
+  return incumbent ? p.warm_up : half > 1 ? half : 1;  // (G32)
 }
 
 // Calls f(e, counted) for every expert of a set that is evaluated; `counted`: it is part of the mixture.
 template <class F>
 OMKL_INLINE void each_evaluated(const Problem &p, const ExpertSet &set, bool incumbent, F f) {
   if (set.age < 0) return;
-  const bool counted = incumbent || set.age >= SILENT_ROUNDS;         // (G30)
-  if (set.age < warm_up(p, incumbent) || p.active >= p.E) {           // (G30)
+  const bool counted = incumbent || set.age >= SILENT_ROUNDS;         // (G32)
+  if (set.age < warm_up(p, incumbent) || p.active >= p.E) {           // (G32)
     for (long e = 0; e < p.E; ++e) f(e, counted);
     return;
   }
@@ -39,7 +39,7 @@ static int64_t explore(const Problem &p, const int64_t *rank, uint8_t *mark, dou
   }
   const bool any_far = near < others;
   const long count = any_far ? others - near : others;
-  long pick = static_cast<long>(uniform * static_cast<double>(count));  // (G32)
+  long pick = static_cast<long>(uniform * static_cast<double>(count));  // (G34)
   if (pick > count - 1) pick = count - 1;
   for (long e = 0; e < p.E; ++e)
     if ((any_far ? mark[e] == 1 : mark[e] != 0) && pick-- == 0) return e;
@@ -56,7 +56,7 @@ static void update_selection(const Problem &p, ExpertSet &set, Workspace &w, boo
     for (long e = 0; e < p.E; ++e) {
       long j = e;
       for (; j > 0 && evidence[rank[j - 1]] < evidence[e]; --j) rank[j] = rank[j - 1];
-      rank[j] = e;  // (G31)
+      rank[j] = e;  // (G33)
     }
   set.selection.explorer = explore(p, rank, reinterpret_cast<uint8_t *>(w.mark), uniform);
 }
