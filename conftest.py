@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, settings
 
 # modules that need what is not installed everywhere
 collect_ignore = [] if find_spec("pyspark") else ["src/omkl/fleet/spark.py", "tests/fleet/spark_driver.py"]
+collect_ignore += ["tests/other_build/sitecustomize.py"]  # which other builds start with
 collect_ignore += [] if find_spec("cosmic_ray") else ["lab/omkl_lab/mutants/planting.py"]
 
 settings.register_profile("same", deadline=None, derandomize=True, database=None)

@@ -242,7 +242,11 @@ def test_parameters_that_no_model_can_have_are_refused(given: dict[str, Any]):
 # Labels
 
 
-@pytest.mark.parametrize("label", NO_LABELS, ids=repr)
+@pytest.mark.parametrize(
+    "label",
+    NO_LABELS,
+    ids=lambda label: f"{type(label).__name__} {label}"[:40] if type(label) is not object else "object",
+)
 @pytest.mark.parametrize("name", CLASSIFIERS)
 def test_what_is_no_label_is_refused_by_river_and_changes_nothing(name: str, label: Any):
     pandas = pytest.importorskip("pandas")
@@ -262,7 +266,11 @@ def test_what_is_no_label_is_refused_by_river_and_changes_nothing(name: str, lab
     assert omkl.to_bytes(model) == before
 
 
-@pytest.mark.parametrize("label", [None, [1], (1, 2), Colour.RED, math.nan], ids=repr)
+@pytest.mark.parametrize(
+    "label",
+    [None, [1], (1, 2), Colour.RED, math.nan],
+    ids=lambda label: f"{type(label).__name__} {label}"[:40] if type(label) is not object else "object",
+)
 @pytest.mark.parametrize("name", CLASSIFIERS)
 def test_what_is_no_label_is_refused_by_scikit_learns_interface_and_by_fleets(name: str, label: Any):
     X = np.random.default_rng(0).normal(size=(4, 2))
@@ -291,7 +299,11 @@ def test_labels_that_are_equal_are_one_label():
     assert list(map(repr, omkl.from_bytes(omkl.to_bytes(model))._core.labels)) == ["1", "0.0", "'1'"]
 
 
-@pytest.mark.parametrize("row", [{"u": "text"}, {"u": math.nan}, {"u": None}, {"u": [1]}], ids=repr)
+@pytest.mark.parametrize(
+    "row",
+    [{"u": "text"}, {"u": math.nan}, {"u": None}, {"u": [1]}],
+    ids=lambda label: f"{type(label).__name__} {label}"[:40] if type(label) is not object else "object",
+)
 @pytest.mark.parametrize("name", NAMES)
 def test_a_row_that_cannot_be_learned_does_not_wait_for_its_label(name: str, row: Any):
     model = new(omkl.river, name, seed=1)
