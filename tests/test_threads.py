@@ -17,7 +17,8 @@ import sklearn
 
 import omkl
 import omkl.river
-from omkl import engine, online
+from omkl import engine
+from omkl.algorithms import growth
 from omkl.estimators import sklearn as sklearn_estimators
 from omkl.estimators.river import ESTIMATORS as RIVER
 from omkl.fleet import Fleet
@@ -401,7 +402,7 @@ def test_the_number_of_blas_threads_is_changed_by_one_thread_at_a_time(monkeypat
             met.append(True)
         yield
 
-    monkeypatch.setattr(online, "threadpool_limits", limits)
+    monkeypatch.setattr(growth, "threadpool_limits", limits)
     models = [omkl.river.RakerRegressor(seed=0, **SMALL) for _ in range(2)]
     for model in models:
         model.learn_one({"x": 1.0}, 1.0)

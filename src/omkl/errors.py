@@ -3,6 +3,7 @@
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Self
 
 
 class DivergenceError(ArithmeticError):
@@ -11,6 +12,14 @@ class DivergenceError(ArithmeticError):
 
 class BudgetWarning(UserWarning):
     """A learner that stores samples has reached its budget."""
+
+    @classmethod
+    def of(cls, algorithm: str, budget: int) -> Self:
+        return cls(
+            f"{algorithm} stores {budget} support points, its budget; later samples are predicted and update the "
+            "weights of the kernels, but are not stored. Raise budget, or use an algorithm with random features, whose "
+            "memory does not grow"
+        )
 
 
 class ModelFileError(ValueError):

@@ -5,21 +5,19 @@ from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from threadpoolctl import threadpool_limits
 
 from omkl import algorithms, engine, validation
 from omkl.algorithms.base import AlgorithmSettings
 from omkl.algorithms.descent import TOO_FAR
+from omkl.algorithms.growth import grown
 from omkl.algorithms.runner import ReferenceRunner
 from omkl.arrays import Matrix, Vector, copied
 from omkl.errors import BudgetWarning, DivergenceError
 from omkl.generator import PCG64State, pcg64
-from omkl.lock import Locked, ModelLock, ProcessLock, locked
+from omkl.lock import Locked, ModelLock, locked
 
 ROUNDS_AHEAD = 64  # rounds whose uniform numbers are drawn at a time when rows are learned one by one
 Backend = Literal["engine", "numpy"]
-
-_BLAS = ProcessLock()  # for the number of its threads
 
 
 class Checkpoint(NamedTuple):
@@ -225,10 +223,8 @@ class Online(Locked):
 
     def cannot_diverge(self, X: Matrix, y: Vector) -> bool:
         """Whether these rows are learned to the end, so that no copy of a large state is needed to undo them."""
-        if not self.algorithm.stable(self.problem):
-            return False
         largest = validation.LARGEST_SAFE
-        return not ((np.abs(X) > largest).any() or (np.abs(y) > largest).any())
+        return self.algorithm.stable(self.problem) and not any((np.abs(a) > largest).any() for a in (X, y))
 
     def _shaped(self, out: Vector, outputs: int) -> Matrix:
         return out.reshape(-1, outputs) if self.algorithm.distribution else out
@@ -293,16 +289,9 @@ class Online(Locked):
         An error, such as too little memory, leaves the learner as it was.
         """
         with self._lock:
-            state, generator, evaluations = self.checkpoint()
-            with _BLAS, threadpool_limits(1, "blas"):  # many small matrices, on which threads wait for each other
-                try:
-                    grown = Checkpoint(self.algorithm.grow(problem, state), generator, evaluations)
-                except np.linalg.LinAlgError as error:
-                    raise DivergenceError(
-                        f"{self.algorithm.name} cannot take another feature or label: its coefficients are too large "
-                        f"({error}); {self.algorithm.divergence_advice(self.problem)}"
-                    ) from error
-            self._install(problem, None, grown, None)
+            before = self.checkpoint()
+            state = grown(self.algorithm, self.problem, problem, before.state)
+            self._install(problem, None, before._replace(state=state), None)
 
     @locked
     def become(self, other: "Online") -> None:
@@ -339,8 +328,6 @@ class Online(Locked):
     def __repr__(self) -> str:
         return f"Online({self.algorithm.name!r}, d={self.shape.inputs}, t={self.t}, backend={self.backend!r})"
 
-    # When things go wrong
-
     def _return_unused(self) -> None:
         """Turn the generator back; single rows draw uniform numbers ahead."""
         if self._runner.unused:
@@ -360,10 +347,4 @@ class Online(Locked):
     def _warn_if_full(self, rows: int) -> None:
         budget, t = self.shape.budget, self._runner.t
         if budget is not None and t - rows < budget <= t:
-            warnings.warn(
-                f"{self.algorithm.name} stores {budget} support points, its budget; later samples are predicted and "
-                "update the weights of the kernels, but are not stored. Raise budget, or use an algorithm with random "
-                "features, whose memory does not grow",
-                BudgetWarning,
-                stacklevel=3,
-            )
+            warnings.warn(BudgetWarning.of(self.algorithm.name, budget), stacklevel=3)

@@ -63,7 +63,7 @@ class Scaling:
             constant = k > 0 and (len(past) == 0 or not varies(past.std(), past.mean()))
             if varies(sigma, mean) and not 1 / 20 <= sigma * s <= (2 if constant else 20):  # (G52)
                 return True
-            if abs(mean - m) * s > 20:
+            if k == 0 and abs(mean - m) * s > 20:
                 return True
         return False
 

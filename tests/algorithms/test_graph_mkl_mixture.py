@@ -33,10 +33,12 @@ def test_the_mixture_of_numbers_has_the_mean_and_variance_of_a_mixture_of_distri
     weights = [np.zeros(problem.experts), np.zeros(problem.experts)]
     weights[0][:3] = weight
     masks = [w > 0 for w in weights]
-    part = {e: evaluation(mean[e], variance[e]) for e in range(3)}
-    m, deviation = mixture.mix(problem, [part, {}], masks, weights)
+    leverage = np.array([0.0, 0.5, 2.0])
+    part = {e: evaluation(mean[e], variance[e])._replace(leverage=leverage[e]) for e in range(3)}
+    m, deviation, noise = mixture.mix(problem, [part, {}], masks, weights)
     assert m == pytest.approx(weight @ mean)
     assert deviation**2 == pytest.approx(weight @ (variance + mean**2) - (weight @ mean) ** 2)
+    assert noise**2 == pytest.approx(weight @ (variance / (1 + leverage)))
 
 
 def test_the_likelihood_of_a_number_is_that_of_a_student_t_up_to_a_constant():
@@ -74,10 +76,10 @@ def test_the_stacking_is_the_ridge_regression_on_the_differences_of_the_experts_
     Z, gaps = [], []
     for x, target in zip(X, y, strict=True):
         now = graph_mkl.evaluate(problem, state, x)
-        z, (mean, deviation) = now.differences[0], now.mixed
+        z, (mean, deviation, _) = now.differences[0], now.mixed
         more = np.clip(z @ state.sets[0].stack.theta, -STACK_CLIP, STACK_CLIP)
         state, info = graph_mkl.step(problem, state, x, float(target), np.zeros(2))
-        np.testing.assert_allclose(info.prediction, [mean + more * deviation, deviation], rtol=1e-12)
+        np.testing.assert_allclose(info.prediction[0], mean + more * deviation, rtol=1e-12)
         Z.append(z)
         gaps.append(np.clip((target - mean) / deviation, -STACK_CLIP, STACK_CLIP))
     Z, gaps = np.array(Z), np.array(gaps)
@@ -90,9 +92,8 @@ def test_without_stacking_the_prediction_is_the_mixture():
     X, y = stream(300)
     online = omkl.Online.make("graph-mkl", small(stack=False), d=3, seed=0)
     online.run(X, y)
-    np.testing.assert_allclose(
-        online.predict(X[0]), graph_mkl.evaluate(online.problem, online.state, X[0]).mixed, rtol=1e-10
-    )
+    mixed = graph_mkl.evaluate(online.problem, online.state, X[0]).mixed
+    np.testing.assert_allclose(online.predict(X[0])[0], mixed[0], rtol=1e-10)
     assert not online.state.sets[0].stack.theta.any()
 
 

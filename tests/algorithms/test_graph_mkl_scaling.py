@@ -162,9 +162,10 @@ def test_a_scaling_fits_unless_it_is_far_off(task):
     assert judged(values / MISFIT * 1.1, task)
     assert not judged(values / MISFIT * 0.9, task)
     assert judged(values - values.mean() + 0.99 * MISFIT, task)
-    assert not judged(values - values.mean() + 1.01 * MISFIT, task)
+    moved = task != "target"  # an input may move on
+    assert judged(values - values.mean() + 1.01 * MISFIT, task) == moved
     assert judged(np.full(BLOCK_ROWS, 3.0), task)  # constant now
-    assert not judged(np.full(BLOCK_ROWS, 2 * MISFIT), task)
+    assert judged(np.full(BLOCK_ROWS, 2 * MISFIT), task) == moved
     assert judged(values * 1e-9, task, scale=0.0)  # not scaled yet
 
 
@@ -229,4 +230,6 @@ def test_a_state_of_a_file_without_blocks_begins_one():
     after, _ = upgrade(before, {})
     assert after.keys() == arrays.keys()
     np.testing.assert_array_equal(after["sets.0.block.rows"], np.zeros(4))
-    assert upgrade(arrays, {})[0] is arrays
+    now, _ = upgrade(arrays, {})
+    assert now.keys() == arrays.keys()
+    assert all(now[name] is arrays[name] for name in arrays)

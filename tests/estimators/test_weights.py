@@ -103,18 +103,24 @@ def test_online_refuses_a_weight_out_of_range_and_learns_the_others(learner):
 # A chunk that diverges
 
 
+def leaves_of(core):
+    """Copies of all that has been learned; a file would refuse so small a ridge."""
+    found = [{name: np.array(leaf) for name, leaf in leaves(online.state).items()} for online in core.learners]
+    return list(core.labels), found
+
+
 def test_a_chunk_of_numbers_on_which_graph_mkl_diverges_is_refused_whole():
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(340, 2)), np.round(rng.normal(size=340))
     model = omkl.GraphMKLRegressor(random_state=0, n_features=4, ridge=1e-300)
     model.partial_fit(X[:300], y[:300])
-    before = omkl.to_bytes(model)
+    before = leaves_of(model.core_)
     with pytest.raises(DivergenceError):
         model.partial_fit(X[300:], 1e8 * y[300:])
-    assert omkl.to_bytes(model) == before
+    np.testing.assert_equal(leaves_of(model.core_), before)
     with pytest.raises(DivergenceError):
         model.predict_interval_then_learn(X[300:], 1e8 * y[300:])
-    assert omkl.to_bytes(model) == before
+    np.testing.assert_equal(leaves_of(model.core_), before)
 
 
 def test_a_chunk_of_labels_on_which_graph_mkl_diverges_is_refused_whole(monkeypatch):
@@ -122,7 +128,7 @@ def test_a_chunk_of_labels_on_which_graph_mkl_diverges_is_refused_whole(monkeypa
     frame = pd.DataFrame(X, columns=["a", "b", "c"])
     model = omkl.river.GraphMKLClassifier(seed=0, n_features=4, ridge=1e-300)
     model.learn_many(frame, y)
-    before = omkl.to_bytes(model)
+    before = leaves_of(model._core)
     learned = omkl.Online.run_unchecked
 
     def diverging(self, X, y, weight=None, extra=None):
@@ -133,7 +139,7 @@ def test_a_chunk_of_labels_on_which_graph_mkl_diverges_is_refused_whole(monkeypa
     monkeypatch.setattr(omkl.Online, "run_unchecked", diverging)
     with pytest.raises(DivergenceError):
         model.learn_many(frame, ["new"] * 20 + ["newer"] * 40)  # labels 2 and 3
-    assert omkl.to_bytes(model) == before
+    np.testing.assert_equal(leaves_of(model._core), before)
 
 
 def test_the_state_is_not_copied_for_rows_that_cannot_diverge(monkeypatch):

@@ -38,10 +38,10 @@ def test_the_help_of_run_lists_these_options():
     out = invoke("run", "--help", env={"COLUMNS": "80"}).output
     options = re.findall(r"--[a-z][a-z-]+", out.partition("Options:")[2])
     assert list(dict.fromkeys(options)) == [
-        "--target", "--task", "--learner", "--features", "--drop", "--categorical", "--date-format", "--predictions",
-        "--model", "--checkpoint", "--every", "--report", "--key", "--pending", "--by", "--seed", "--format",
-        "--delimiter",
-        "--encoding", "--no-header", "--quiet", "--json", "--help",
+        "--target", "--task", "--learner", "--set", "--features", "--drop", "--categorical", "--date-format",
+        "--predictions", "--keep", "--probabilities", "--threshold", "--model", "--checkpoint", "--every", "--report",
+        "--key", "--pending", "--by", "--seed", "--format", "--delimiter", "--encoding", "--no-header", "--quiet",
+        "--json", "--help",
     ]  # fmt: skip
     assert "tail -f log.jsonl | omkl run - -t seconds --every 1 --predictions -" in out
 

@@ -146,7 +146,10 @@ def is_over(block: Block, age: int) -> bool:
 
 
 def fits(block: Block, task: Task, scaling: Scaling, first: FirstRows) -> bool:
-    """Whether location and scale are about those of the block; a column that is constant in it may have any scale."""
+    """Whether the scale is about that of the block, and for the target the location too.
+
+    A column that is constant in the block may have any scale. An input may move on, as the time of day does.
+    """
     center, scale = center_and_scale(task, scaling)
     deviation = np.sqrt(block.square / np.maximum(block.rows, 1))
     ratio = deviation * scale
@@ -154,7 +157,7 @@ def fits(block: Block, task: Task, scaling: Scaling, first: FirstRows) -> bool:
     constant = np.append(False, estimated(task, scaling, first.X, first.Y).scale == 0)
     most = np.where(constant, FIRST_CHANGE_MISFIT, MISFIT)
     wrong = varies & ((ratio > most) | (MISFIT * ratio < 1))  # (G52)
-    wrong |= np.abs(block.mean - center) * scale > MISFIT  # (G52)
+    wrong[0] |= np.abs(block.mean - center)[0] * scale[0] > MISFIT  # (G52)
     return not bool((wrong & (scale > 0) & (block.rows >= BLOCK_VALUES)).any())
 
 

@@ -45,12 +45,13 @@ def upgrade(arrays: Arrays, body: dict[str, object]) -> tuple[Arrays, dict[str, 
 
 
 def with_blocks(arrays: Arrays) -> Arrays:
-    """Every set of experts with a block that has just begun."""
+    """Every set of experts with a block that has just begun, where a file has none at all."""
+    if any(".block." in name for name in arrays):
+        return arrays
     for g in (0, 1):
-        name = f"sets.{g}.block"
-        if f"{name}.rows" not in arrays and f"sets.{g}.scaling.mean" in arrays:
+        if f"sets.{g}.scaling.mean" in arrays:
             block = fresh_block(len(arrays[f"sets.{g}.scaling.mean"]))
-            arrays = arrays | {f"{name}.{part}": array for part, array in block._asdict().items()}
+            arrays = arrays | {f"sets.{g}.block.{part}": array for part, array in block._asdict().items()}
     return arrays
 
 

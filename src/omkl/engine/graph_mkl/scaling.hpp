@@ -133,7 +133,7 @@ static bool fits(const Problem &p, const Block &block, const Scaling &scaling, c
     const bool constant = k > 0 && !(column_of(p, first, FIRST_ROWS, k - 1).scale > 0);
     const double most = constant ? FIRST_CHANGE_MISFIT : MISFIT;
     if (varies && (deviation * scale > most || MISFIT * (deviation * scale) < 1)) return false;  // (G52)
-    if (fabs(block.mean[k] - center_of(p, scaling, k)) * scale > MISFIT) return false;  // (G52)
+    if (k == 0 && fabs(block.mean[k] - center_of(p, scaling, k)) * scale > MISFIT) return false;  // (G52)
   }
   return true;
 }
