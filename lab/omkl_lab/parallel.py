@@ -3,6 +3,7 @@
 import json
 import os
 import threading
+import warnings
 from collections.abc import Callable, Generator, Iterable, Mapping
 from pathlib import Path
 from typing import IO, Any, Literal, NamedTuple, Self
@@ -67,7 +68,9 @@ def run_parallel(
             IDLE.wait_for(lambda: not _busy, timeout=STOP_TIMEOUT)
         raise
     finally:
-        results.close()
+        with warnings.catch_warnings():  # joblib's, about work that was cancelled
+            warnings.simplefilter("ignore")
+            results.close()
 
 
 class Journal:
