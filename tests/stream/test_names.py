@@ -40,6 +40,13 @@ def test_a_column_that_is_not_there_is_refused_with_the_nearest_name(data: Path,
     assert invoke("run", data, "-t", "y", option, "temp_c").exit_code == 0
 
 
+@pytest.mark.parametrize("option", ["--key", "--by"])
+def test_the_target_cannot_be_the_key_too(data: Path, option: str):
+    result = invoke("run", data, "-t", "y", option, "y")
+    assert result.exit_code == 2
+    assert f"there is no column 'y' ({option}) beside the target" in result.stderr
+
+
 def test_one_misspelt_name_among_several_is_refused(data: Path):
     result = invoke("run", data, "-t", "y", "--features", "temp_c,windd")
     assert result.exit_code == 2

@@ -8,6 +8,7 @@ import pyarrow as pa
 from omkl.arrays import Index, Mask
 from omkl.stream.cells import labels
 from omkl.stream.columns import Encoded, Encoder
+from omkl.stream.names import listed
 from omkl.stream.notices import Notices
 from omkl.stream.parsers import Batch
 from omkl.stream.predictions import Targets
@@ -68,6 +69,10 @@ class Preparer:
         """A batch without its target and key columns, its targets, and its keys."""
         columns = dict(batch.columns)
         target = columns.pop(self.target.name, None)
+        for option, name in (("--key", self.key), ("--by", self.by)):
+            if name is not None and name not in columns:
+                raise DataError(f"there is no column {name!r} ({option}) beside the target; the columns are "
+                                f"{listed(batch.columns)}")  # fmt: skip
         keys = None
         if self.key is not None:
             given = labels(columns.pop(self.key))

@@ -1,13 +1,14 @@
 """The HTML report of a run. Nothing in it depends on the clock."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from omkl.persist import write_atomically
 from omkl.report.charts import Choice
 from omkl.report.render import render
 from omkl.stream.display import kernel_name
 from omkl.stream.learner import COVERAGE
+from omkl.stream.ranking import LabelErrors
 from omkl.stream.run import Outcome, RunSummary
 from omkl.stream.run_charts import classification_charts, regression_charts
 from omkl.stream.weight_charts import NO_KERNEL, VISIBLE, weight_charts, without_kernel
@@ -34,8 +35,18 @@ def page(outcome: Outcome) -> str:
     return render(
         "omkl/stream", "run.html.j2", figures, s=s, cards=cards(s), leading=leading, data=sources(outcome.data),
         notices=outcome.notices, stopped=outcome.stopped, figures=list(figures),
-        sampled=0 if history is None else len(history.sample.rows), coverage=f"{COVERAGE:.0%}",
+        labels=label_rows(s.get("per_label", {})), coverage=f"{COVERAGE:.0%}",
+        sampled=0 if history is None else len(history.sample.rows),
     )  # fmt: skip
+
+
+def label_rows(per_label: Mapping[str, LabelErrors]) -> list[list[str]]:
+    """The cells of a table: how well each label is recognised."""
+    return [
+        [label, f"{errors['rows']:,}", *("" if value is None else f"{value:.3f}"
+                                         for value in (errors["precision"], errors["recall"], errors["auc"]))]
+        for label, errors in per_label.items()
+    ]  # fmt: skip
 
 
 def sources(data: Sequence[str]) -> str:
