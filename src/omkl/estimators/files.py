@@ -36,7 +36,7 @@ from omkl.scaling import InputScaler
 
 C = TypeVar("C", bound=Core)
 
-LARGEST_MADE = 2**25  # numbers that it may take to make what a file describes and does not contain
+LARGEST_MADE = 2**24  # numbers that it may take to make what a file describes and does not contain
 
 
 def encode_parameters(parameters: dict[str, object], seed_name: str, seed: int | None) -> dict[str, Json]:
