@@ -56,6 +56,7 @@ def test_graph_mkl_has_the_least_error_and_the_change_is_detected(tmp_path: Path
     }
     assert set(errors) == set(demo.learners(0))
     assert min(errors, key=errors.__getitem__) == "GraphMKL"
+    assert "\\n" not in text
     change, detected = re.findall(r"regime changes at row (\d+).*detected: (\d+)$", text, flags=re.MULTILINE)[0]
     assert 0 <= int(detected) - int(change) < 100
     assert (tmp_path / "report.html").stat().st_size > 1_000_000

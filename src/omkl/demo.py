@@ -155,7 +155,8 @@ def run(out: Path, seed: int, console: Console) -> None:
         changes = report(path, out / "report.html")
         found = ", ".join(map(str, changes)) or "none"
         console.out(f"the regime changes at row {stream.change}; changes that omkl run detected: {found}")
-    console.out(f"\nfiles: {', '.join(sorted(str(file) for file in out.iterdir()))}")
+    console.print()
+    console.out(f"files: {', '.join(sorted(str(file) for file in out.iterdir()))}")
     console.out("next:")
     console.out(f"  omkl run {path} --target demand --model demand.omkl --report demand.html")
     console.out(f"  omkl compare {path} --target demand")
