@@ -211,14 +211,14 @@ def spreadsheet(rows: list[list[float | str]]) -> bytes:
 
 
 def test_concrete_is_read_from_its_spreadsheet_with_every_digit():
-    pytest.importorskip("xlrd")
+    pytest.importorskip("xlrd", reason="old Excel files are read with xlrd")
     rows = download.concrete(spreadsheet([["h"] * 9, [540.0, 0.0, 0.0, 162.0, 2.5, 1040.0, 676.0, 28.0, 79.98611076]]))
     assert rows[0][-1] == "target"
     assert [float(cell) for cell in rows[1]] == [540, 0, 0, 162, 2.5, 1040, 676, 28, 79.98611076]
 
 
 def test_a_concrete_file_that_is_not_a_spreadsheet_is_refused():
-    pytest.importorskip("xlrd")
+    pytest.importorskip("xlrd", reason="old Excel files are read with xlrd")
     with pytest.raises(ValueError, match="not a spreadsheet"):
         download.concrete(b"cement,water\n1,2\n")
 

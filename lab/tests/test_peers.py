@@ -67,7 +67,7 @@ def test_the_switch_changes_in_the_middle_and_nowhere_else():
 
 
 def test_a_friedman_stream_is_his_function_until_its_first_change():
-    pytest.importorskip("river")
+    pytest.importorskip("river", reason="river is a peer here")
     there = drifting_stream("friedman-lea", 4000)
     assert there.X.shape == (4000, 10)
     assert there.changes == (1000, 2000, 3000)

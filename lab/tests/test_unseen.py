@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-pytest.importorskip("river")
+pytest.importorskip("river", reason="some streams come from river")
 
 from omkl_lab.peers.page import US, read
 from omkl_lab.unseen import fresh_labels, fresh_numbers, used

@@ -44,7 +44,7 @@ class ModelLock(RLock):  # type: ignore[misc]  # final for typeshed alone
             self.__class__ = AbandonedLock
 
 
-class AbandonedLock(ModelLock):  # type: ignore[misc]
+class AbandonedLock(ModelLock):  # type: ignore[misc]  # the type of C locks is not public
     """What a lock becomes in a process that was forked while another thread held it."""
 
     __slots__ = ()
@@ -59,7 +59,7 @@ class AbandonedLock(ModelLock):  # type: ignore[misc]
     __enter__ = acquire
 
 
-class ProcessLock(ModelLock):  # type: ignore[misc]
+class ProcessLock(ModelLock):  # type: ignore[misc]  # the type of C locks is not public
     """A lock for what a process has once; in a new process it is free."""
 
     __slots__ = ()

@@ -222,7 +222,7 @@ def test_a_batch_whose_new_keys_do_not_fit_in_memory_leaves_the_fleet_as_it_was(
 
 @pytest.mark.slow  # sanitizers do not work with a limit on the address space
 def test_a_batch_that_the_system_refuses_memory_for_leaves_the_fleet_as_it_was():
-    resource = pytest.importorskip("resource")
+    resource = pytest.importorskip("resource", reason="the memory of a process can only be limited on POSIX")
     fleet = Fleet(omkl.SFGMKLRegressor(), seed=0, threads=2)
     fleet.learn_rows(KEYS, X, Y)
     before = omkl.to_bytes(fleet)

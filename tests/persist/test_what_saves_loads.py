@@ -249,7 +249,7 @@ def test_parameters_that_no_model_can_have_are_refused(given: dict[str, Any]):
 )
 @pytest.mark.parametrize("name", CLASSIFIERS)
 def test_what_is_no_label_is_refused_by_river_and_changes_nothing(name: str, label: Any):
-    pandas = pytest.importorskip("pandas")
+    pandas = pytest.importorskip("pandas", reason="river learns frames of pandas")
     fresh, model = new(omkl.river, name, seed=1), new(omkl.river, name, seed=1)
     for k in range(6):
         model.learn_one({"u": k / 6}, "ab"[k % 2])

@@ -148,7 +148,7 @@ def is_over(block: Block, age: int) -> bool:
 def fits(block: Block, task: Task, scaling: Scaling, first: FirstRows) -> bool:
     """Whether the scale is about that of the block, and for the target the location too.
 
-    A column that is constant in the block may have any scale. An input may move on, as the time of day does.
+    A column that is constant in the block may have any scale. An input may move on, as a date does.
     """
     center, scale = center_and_scale(task, scaling)
     deviation = np.sqrt(block.square / np.maximum(block.rows, 1))
