@@ -7,12 +7,12 @@ import numpy as np
 
 from omkl.algorithms.base import Task
 from omkl.arrays import Index, Matrix, Vector
+from omkl.encoder.columns import Encoder
+from omkl.encoder.table import Batch
 from omkl.kernels import Kernel
+from omkl.notices import Notices
 from omkl.persist import Json
-from omkl.stream.columns import Encoder
 from omkl.stream.learner import Learner, check_parameters, new_learner
-from omkl.stream.notices import Notices
-from omkl.stream.parsers import Batch
 from omkl.stream.predictions import LateTargets, Outputs, Predictions, Threshold, concatenated, with_targets
 from omkl.stream.prepare import Prepared, Preparer
 from omkl.stream.raw import DataError

@@ -15,8 +15,9 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
+from omkl.encoder.table import Batch
 from omkl.stream import binary
-from omkl.stream.parsers import Batch, CsvParser, Format, JsonParser, Piece, Reading, check_unique
+from omkl.stream.parsers import CsvParser, Format, JsonParser, Piece, Reading, check_unique
 from omkl.stream.raw import ByteStream, DataError, Decompressed, Raw, compression_of, decoded, first_line
 from omkl.stream.records import Cutter
 
