@@ -2,7 +2,7 @@
 
 import math
 import numbers
-from typing import TYPE_CHECKING, SupportsFloat
+from typing import TYPE_CHECKING, Any, SupportsFloat
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -173,6 +173,20 @@ def finite_column(values: "nw.Series[IntoSeries]", name: str) -> Vector:
             "(no row of this frame was learned)"
         )
     return column
+
+
+def plain_numbers(frame: "nw.DataFrame[Any]") -> bool:
+    """Whether a frame holds numbers only, and none is missing."""
+    import narwhals as nw  # whoever has a frame has loaded it
+
+    numeric = all(
+        (kind.is_numeric() and not isinstance(kind, nw.Decimal)) or isinstance(kind, nw.Boolean)
+        for kind in frame.schema.values()
+    )
+    return numeric and not any(
+        frame[name].null_count() or (kind.is_float() and frame[name].is_nan().any())
+        for name, kind in frame.schema.items()
+    )
 
 
 # Sample weights

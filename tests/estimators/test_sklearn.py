@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import polars as pl
+import pyarrow as pa
 import pytest
 from sklearn.base import clone
 from sklearn.datasets import load_diabetes, load_iris
@@ -93,15 +94,18 @@ def test_scale_none_leaves_the_data_as_they_are():
     np.testing.assert_array_equal(model.predict_then_learn(X, y), online.run(X, y))
 
 
-@pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame], ids=["pandas", "polars"])
-def test_frames_give_what_their_arrays_give(frame):
+@pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame, pa.table], ids=["pandas", "polars", "arrow"])
+@pytest.mark.parametrize("columns", [["height", "weight", "age"], ["2", "10", "1"]])
+def test_frames_of_every_kind_give_what_river_gives(frame, columns):
     X, y = stream()
-    columns = ["age", "height", "weight"]
     table = frame(dict(zip(columns, X.T, strict=True)))
-    model = omkl.SFGMKLRegressor(random_state=1)
-    np.testing.assert_array_equal(
-        model.predict_then_learn(table, y), omkl.SFGMKLRegressor(random_state=1).predict_then_learn(X, y)
-    )
+    model, rows = omkl.SFGMKLRegressor(random_state=1), omkl.river.SFGMKLRegressor(seed=1)
+    river = []
+    for values, target in zip(X.tolist(), y.tolist(), strict=True):
+        x = dict(zip(columns, values, strict=True))
+        river.append(rows.predict_one(x))
+        rows.learn_one(x, target)
+    np.testing.assert_array_equal(model.predict_then_learn(table, y), river)
     assert list(model.feature_names_in_) == columns
 
 

@@ -1,1 +1,16 @@
-"""From tables of any kind to named numeric features, one encoder for every interface."""
+"""From tables of any kind to named numeric features: one encoder for every interface."""
+
+import warnings
+
+from omkl.encoder.columns import Encoded, Encoder
+from omkl.encoder.table import Batch, of_frame, of_matrix, of_row, text_names
+
+__all__ = ["Batch", "Encoded", "Encoder", "of_frame", "of_matrix", "of_row", "text_names", "warn"]
+
+WORTH_A_WARNING = ("large", "almost", "mixed", "most")  # others are as expected where a program makes the tables
+
+
+def warn(about: str, text: str) -> None:
+    """Notices as warnings, which Python shows once for each text."""
+    if about.partition(" ")[0] in WORTH_A_WARNING:
+        warnings.warn(text, stacklevel=2)

@@ -108,9 +108,13 @@ def _days(stamps: pa.Array) -> Vector:
 
 def _day(text: str) -> float:
     try:
-        timestamp = datetime.datetime.fromisoformat(text)
+        return day_of(datetime.datetime.fromisoformat(text))
     except ValueError:
         return np.nan
+
+
+def day_of(timestamp: datetime.datetime) -> float:
+    """Days since 1970, UTC where no zone is given."""
     timestamp = timestamp if timestamp.tzinfo else timestamp.replace(tzinfo=datetime.UTC)
     microseconds = (timestamp - EPOCH) // datetime.timedelta(microseconds=1)
     return float(microseconds) / DAY_IN_US  # above 2^53 rounded as arrays are
@@ -154,6 +158,15 @@ def is_usable(kind: pa.DataType) -> bool:
     return any(test(kind) for test in tests) and not types.is_interval(kind)
 
 
+def is_coded(kind: pa.DataType) -> bool:
+    """Whether a column of this type holds categories, as pandas' and polars' own types for them do."""
+    if not pa.types.is_dictionary(kind):
+        return False
+    values = kind.value_type
+    return bool(is_text(values) or pa.types.is_integer(values) or pa.types.is_boolean(values)
+                or pa.types.is_large_string(values) or pa.types.is_string_view(values))  # fmt: skip
+
+
 def usable(array: pa.Array) -> pa.Array | None:
     """Numbers, timestamps or text; None if a column holds something else."""
     if not is_usable(array.type):
@@ -189,7 +202,7 @@ def as_strings(array: pa.Array) -> pa.Array:
         except pa.ArrowInvalid:
             array = pa.array([_decoded(cell) for cell in array.to_pylist()], pa.string())
     elif pa.types.is_floating(array.type):
-        array = pa.array([_digits(value) for value in array.to_pylist()], pa.string())
+        array = pa.array([digits(value) for value in array.to_pylist()], pa.string())
     elif not pa.types.is_string(array.type):
         try:
             array = array.cast(pa.string())
@@ -199,7 +212,7 @@ def as_strings(array: pa.Array) -> pa.Array:
     return pc.if_else(empty, None, array) if pc.any(empty).as_py() else array
 
 
-def _digits(value: float | None) -> str | None:
+def digits(value: float | None) -> str | None:
     if value is None or value != value:
         return None
     return repr(int(value)) if value.is_integer() and abs(value) < 2**63 else repr(value)

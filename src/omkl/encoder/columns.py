@@ -8,8 +8,9 @@ cut into pieces.
 """
 
 import re
-from dataclasses import asdict, dataclass, field
-from typing import Literal, NamedTuple
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -24,6 +25,7 @@ from omkl.encoder.cells import (
     as_strings,
     calendar_features,
     commas,
+    is_coded,
     is_text,
     is_timestamp,
     matches,
@@ -33,14 +35,14 @@ from omkl.encoder.cells import (
     timestamps,
     usable,
 )
-from omkl.encoder.table import Batch
+from omkl.encoder.rows import LARGEST, Plan, quick_row
+from omkl.encoder.table import Batch, of_row, text_names
 from omkl.notices import Notify
 from omkl.persist import Json, claims, demand
 
 Kind = Literal["number", "category", "time"]
 MAX_CATEGORIES = 32  # of a column; those that come later are merged into "other"
 MAX_FEATURES = 10_000
-LARGEST = 1e100
 LIKE_A_NUMBER = re.compile(r"[-+($€£]?\d")  # text that may have been meant as a number or a date
 
 
@@ -53,6 +55,8 @@ class Column:
     categories: list[str] = field(default_factory=list)
     others: bool = False  # there were more text values than MAX_CATEGORIES
     gaps: bool = False
+    coded: bool = False  # its type says that it holds categories, be they written as numbers
+    own: str = ""  # the feature with its name, where that is not `own_feature`
 
     def check(self) -> None:
         """Refuse what no column can be."""
@@ -62,6 +66,8 @@ class Column:
         demand(len(self.categories) <= MAX_CATEGORIES, "a column has too many categories")
         claims.flag(self.others, "others")
         claims.flag(self.gaps, "gaps")
+        claims.flag(self.coded, "coded")
+        claims.string(self.own, "the feature of a column")
 
 
 class Encoded(NamedTuple):
@@ -79,6 +85,7 @@ class Encoder:
         self.columns: dict[str, Column] = {}
         self.with_booleans: set[str] = set()  # columns of numbers, some of which are written as true and false
         self.features: dict[str, float] = {}  # every feature known, and its value where nothing is known
+        self._plans: dict[str, Plan | None] | None = None  # for single rows; None after a change
 
     def body(self) -> Json:
         """As JSON, for model files."""
@@ -95,10 +102,25 @@ class Encoder:
         for column in self.columns.values():
             column.check()
         claims.strings(body["features"], "the features")
-        own = [own_feature(name) for name in self.columns]
+        own = [column.own or own_feature(name) for name, column in self.columns.items()]
         plain = set(own) | {f"{name}:{part}" for name in own for part in CALENDAR}
         self.features = {str(name): np.nan if name in plain else 0.0 for name in body["features"]}
         return self
+
+    @classmethod
+    def of_numbers(cls, names: Iterable[str], notify: Notify) -> "Encoder":
+        """An encoder that has seen numbers in these columns, which have been features under their names."""
+        self = cls(notify)
+        self.columns = {name: Column("number", own="" if own_feature(name) == name else name) for name in names}
+        self.features = dict.fromkeys(self.columns, np.nan)
+        return self
+
+    def copy(self) -> "Encoder":
+        """An encoder that knows the same and learns on its own."""
+        other = Encoder(self.notify, self.date_format, self.categorical)
+        other.columns = {name: replace(c, categories=list(c.categories)) for name, c in self.columns.items()}
+        other.with_booleans, other.features = set(self.with_booleans), dict(self.features)
+        return other
 
     def plain_numbers(self) -> set[str]:
         """Columns that a reader may parse as numbers straight away."""
@@ -112,6 +134,7 @@ class Encoder:
         """The features of these rows; with `learn` new columns, categories and gaps become known."""
         n = len(batch.rows)
         out = Encoded({}, {})
+        self._plans = None if learn else self._plans
         if not n:
             return Encoded({name: np.empty(0) for name in self.features}, {})
         begun = bool(self.columns)
@@ -130,17 +153,42 @@ class Encoder:
                     continue
                 if begun:
                     self.notify(f"new {name}", f"column {name!r} is new; it is learned from here on")
-                self.columns[name] = Column()
+                self.columns[name] = Column(coded=given is not None and is_coded(given.type))
             self._features(name, self.columns[name], pa.nulls(n) if array is None else array, learn, out)
         for name in self.features:
             if name not in out.features:
                 out.features[name] = np.full(n, self.features[name])
         return out
 
+    # One row
+
+    def row(self, x: Mapping[Any, object], learn: bool = True) -> dict[Any, float]:
+        """The features of one row, as `encode` has them; numbers that are missing are left out."""
+        if not all(type(name) is str for name in x):
+            x = dict(zip(text_names(x), x.values(), strict=True))
+        if self._plans is None:
+            self._plans = {name: self._plan(name, column) for name, column in self.columns.items()}
+        known = not learn or self._plans.keys() >= x.keys()
+        if known and (out := quick_row(self._plans, x)) is not None:
+            return out
+        features = self.encode(of_row(x), learn).features
+        return {name: float(values[0]) for name, values in features.items() if not np.isnan(values[0])}
+
+    def _plan(self, name: str, column: Column) -> Plan | None:
+        own = column.own or own_feature(name)
+        mixed = column.kind != "category" and (column.categories or own not in self.features)
+        if column.kind is None or column.others or mixed:
+            return None
+        present = {f"{own} missing": 0.0} if column.gaps else {}
+        zeros = {f"{own}={text}": 0.0 for text in column.categories if f"{own}={text}" in self.features} | present
+        texts = {text: zeros | {f"{own}={text}": 1.0} for text in column.categories if f"{own}={text}" in zeros}
+        empty = zeros | dict.fromkeys(present, 1.0) if column.gaps else None
+        return Plan("text" if column.kind == "category" else column.kind, own, present, empty, texts)
+
     # One column
 
     def _features(self, name: str, column: Column, array: pa.Array, learn: bool, out: Encoded) -> None:
-        own = own_feature(name)
+        own = column.own or own_feature(name)
         begun = column.kind is not None
         cells = self._read(name, column, array, learn)
         fits = ~np.isnan(cells.values)
@@ -168,7 +216,7 @@ class Encoder:
 
     def _read(self, name: str, column: Column, array: pa.Array, learn: bool) -> "Cells":
         """What each cell is; the first number or timestamp decides which of the two the column holds."""
-        forced = name in self.categorical
+        forced = name in self.categorical or column.coded
         kind = None if column.kind == "category" else column.kind
         n = len(array)
         typed: Kind = "time" if is_timestamp(array.type) else "number"
@@ -221,7 +269,7 @@ class Encoder:
         return values
 
     def _text_features(self, name: str, column: Column, cells: "Cells", learn: bool, out: Encoded) -> None:
-        own = own_feature(name)
+        own = column.own or own_feature(name)
         strings = pa.nulls(len(cells.is_text), pa.string()) if cells.text is None else cells.text
         if learn and len(column.categories) < MAX_CATEGORIES:
             known = set(column.categories)
@@ -247,7 +295,7 @@ class Encoder:
             self.notify(f"unknown {name}", f"column {name!r}: category {short(text)!r} was never learned")
 
     def _notify_text(self, name: str, column: Column, new: list[str]) -> None:
-        if name in self.categorical:
+        if name in self.categorical or column.coded:
             return
         if new and column.kind != "category":
             what = "numbers" if column.kind == "number" else "timestamps"

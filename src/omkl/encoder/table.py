@@ -1,12 +1,18 @@
-"""Rows of a table, column by column, whatever they came from."""
+"""Rows of a table, column by column, whatever they came from: a file, a frame, or a dictionary."""
 
-from collections.abc import Callable, Iterable
-from typing import NamedTuple
+import datetime
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from typing import Any, NamedTuple
 
+import narwhals as nw
 import numpy as np
 import pyarrow as pa
+from narwhals.typing import IntoDataFrame
 
-from omkl.arrays import Index
+from omkl.arrays import Index, Matrix
+from omkl.encoder.cells import digits, is_usable
+
+Frame = nw.DataFrame[Any]
 
 
 class Batch(NamedTuple):
@@ -23,3 +29,76 @@ class Batch(NamedTuple):
         """The cells of some of these rows, by their numbers, in these columns; empty where a column is absent."""
         place = pa.array(np.searchsorted(self.rows, rows))
         return {name: self.columns.get(name, pa.nulls(len(self.rows), pa.string())).take(place) for name in names}
+
+
+def of_frame(X: IntoDataFrame | Frame) -> Batch:
+    """The rows of a frame of pandas, polars or Arrow.
+
+    >>> of_frame(pa.table({"size": [1.5, 2.0], "colour": ["red", None]})).columns["colour"].to_pylist()
+    ['red', None]
+    """
+    frame: Frame = nw.from_native(X, eager_only=True)
+    names = text_names(frame.columns)
+    columns = {name: _of_series(frame[own]) for name, own in zip(names, frame.columns, strict=True)}
+    return Batch(np.arange(1, len(frame) + 1), columns)
+
+
+def of_matrix(X: Matrix, names: Iterable[str]) -> Batch:
+    """Numbers, NaN where one is missing, under these names."""
+    return Batch(np.arange(1, len(X) + 1), {name: pa.array(X[:, k]) for k, name in enumerate(names)})
+
+
+def of_row(x: Mapping[Any, object]) -> Batch:
+    """One row: a dictionary of cells.
+
+    >>> {name: cell.to_pylist() for name, cell in of_row({"size": 1, "colour": "red", "seen": None}).columns.items()}
+    {'size': [1], 'colour': ['red'], 'seen': [None]}
+    """
+    names = text_names(x)
+    return Batch(np.ones(1, dtype=np.intp), {name: of_cells([x[own]]) for name, own in zip(names, x, strict=True)})
+
+
+def of_cells(cells: list[object]) -> pa.Array:
+    """Python's values as a column; where they are of several types, each as it would be written in a file."""
+    try:
+        array = pa.array(cells, from_pandas=True)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError):
+        array = None
+    if array is None or not is_usable(array.type):
+        array = pa.array([_written(cell) for cell in cells], pa.string())
+    return array
+
+
+def text_names(names: Iterable[Hashable]) -> list[str]:
+    """Names of columns as text; no two may be the same then."""
+    texts = [str(name) for name in names]
+    if len(set(texts)) < len(texts):
+        twice = next(text for text in texts if texts.count(text) > 1)
+        raise ValueError(f"two columns are called {twice!r}; rename one of them")
+    return texts
+
+
+def _of_series(series: nw.Series[Any]) -> pa.Array:
+    try:
+        array = series.to_arrow()
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):  # objects of several types
+        return of_cells(series.to_list())
+    if not is_usable(array.type):
+        raise ValueError(f"column {series.name!r} holds {array.type}; a column must hold numbers, text, booleans or "
+                         "timestamps: drop it, or make columns of its parts")  # fmt: skip
+    return array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
+
+
+def _written(cell: object) -> str | None:
+    if isinstance(cell, np.generic):
+        cell = cell.item()
+    if isinstance(cell, float):
+        return digits(cell)
+    if isinstance(cell, datetime.date):  # and times, which are dates
+        return cell.isoformat()
+    if cell is None or isinstance(cell, (str, int)):
+        return None if cell is None else str(cell)
+    if cell != cell:  # what is not equal to itself is what pandas marks as missing
+        return None
+    raise ValueError(f"a cell must be a number, text, a boolean, a timestamp or empty, got {cell!r} "
+                     f"({type(cell).__name__})")  # fmt: skip

@@ -7,7 +7,7 @@ import numpy as np
 
 from omkl.algorithms.base import AlgorithmSettings
 from omkl.arrays import Mask, Matrix, Vector
-from omkl.estimators.core import LabelCore, Row, Scale
+from omkl.estimators.core import Cells, LabelCore, Scale
 from omkl.online import Online
 from omkl.persist import Arrays, Json, demand, plain
 
@@ -140,14 +140,14 @@ class ClassificationCore(LabelCore):
             parts.append(columns)
         return stacked(parts, len(self._labels), -np.inf)
 
-    def probabilities_row(self, x: Row) -> list[float]:
+    def probabilities_row(self, x: Cells) -> list[float]:
         with self._lock:
             row = self.row(x, learn=False)
             scores = self._label_scores([online.predict_unchecked(row) for online in self.each])
             p: list[float] = probabilities(np.array([scores]))[0].tolist()
             return p
 
-    def learn_row(self, x: Row, y: Hashable, weight: float) -> None:
+    def learn_row(self, x: Cells, y: Hashable, weight: float) -> None:
         with self._lock:
             row = self.row(x, learn=True)
             if y not in self._labels:

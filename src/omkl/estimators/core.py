@@ -6,9 +6,10 @@ one moment holds `lock`.
 """
 
 import copy
+import math
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Iterable, Sequence
-from typing import ClassVar, Literal, NamedTuple, Self, TypeVar
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple, Self, TypeVar
 
 import numpy as np
 
@@ -21,8 +22,12 @@ from omkl.online import Online
 from omkl.persist import Arrays, Json, demand, require_finite
 from omkl.scaling import STATISTICS, InputScaler, RunningStatistics, with_block
 
+if TYPE_CHECKING:
+    from omkl.encoder import Encoder
+
 Scale = Literal["online", "none"]
 Row = dict[Hashable, float]
+Cells = Mapping[Hashable, object]  # of a row: numbers, text, timestamps, None
 S = TypeVar("S", bound=RunningStatistics)
 
 
@@ -45,6 +50,7 @@ class Core(Locked, ABC):
         For classification: all labels that may come, where they are known beforehand.
     """
 
+    encoder: "Encoder | None" = None  # makes features of cells, once there were others than numbers
     task: ClassVar[Task]
     intervals: ClassVar[bool] = False  # whether there are prediction intervals
     _not_copied = ("_lock", "_raw", "_row")
@@ -80,6 +86,7 @@ class Core(Locked, ABC):
         other = copy.copy(self)
         other.online = self.online.fresh_copy(rng)
         other.inputs = None if self.inputs is None else InputScaler(len(self.names))
+        other.encoder = None if self.encoder is None else self.encoder.copy()
         return other
 
     @property
@@ -122,11 +129,24 @@ class Core(Locked, ABC):
 
     # Inputs
 
-    def row(self, x: Row, learn: bool) -> Vector:
-        """The values of a dictionary of features, in the order of `names`, scaled. With `learn` new ones become known.
+    def row(self, x: Cells, learn: bool) -> Vector:
+        """The values of a dictionary of cells, in the order of `names`, scaled. With `learn` new ones become known.
 
         A missing feature counts as its running mean, or as 0 where inputs are not scaled.
         """
+        if self.encoder is not None:
+            return self._features(self.encoder.row(x, learn), learn)
+        try:
+            return self._features(x, learn)  # type: ignore[arg-type]  # other cells than numbers are noticed
+        except NotANumber:
+            encoder = encoder_after(self.names)
+            features = encoder.row(x, learn)
+            if learn:
+                self.names, self.encoder = tuple(str(name) for name in self.names), encoder
+            return self._features(features, learn)
+
+    def _features(self, x: Row, learn: bool) -> Vector:
+        """The same for a dictionary of numbers."""
         if self.inputs is None:
             found, row = gather(x, self.names, self.missing, self._raw), self._raw
         else:
@@ -136,7 +156,7 @@ class Core(Locked, ABC):
         if learn and found < len(x):
             check_row(x)
             self.add_features(x)
-            return self.row(x, learn)
+            return self._features(x, learn)
         return row
 
     @locked
@@ -183,21 +203,21 @@ class NumberCore(Core):
         """(rows,)"""
 
     @abstractmethod
-    def predict_row(self, x: Row) -> float: ...
+    def predict_row(self, x: Cells) -> float: ...
 
     @abstractmethod
     def learn_rows(self, X: Matrix, y: Vector, weight: Vector | None = None) -> Vector:
         """Learn rows in their order; returns the prediction of each, made before it was learned."""
 
     @abstractmethod
-    def learn_row(self, x: Row, y: float, weight: float) -> None:
+    def learn_row(self, x: Cells, y: float, weight: float) -> None:
         """Learn one row."""
 
     def predict_std(self, X: Matrix) -> Matrix:
         """(rows, 2): mean, and half width of the interval that holds 68 % of the targets."""
         raise self._no_intervals()
 
-    def predict_std_row(self, x: Row) -> tuple[float, float]:
+    def predict_std_row(self, x: Cells) -> tuple[float, float]:
         """The same for one row."""
         raise self._no_intervals()
 
@@ -237,14 +257,14 @@ class LabelCore(Core):
         """Scores as scikit-learn's decision function has them, columns as they are."""
 
     @abstractmethod
-    def probabilities_row(self, x: Row) -> list[float]: ...
+    def probabilities_row(self, x: Cells) -> list[float]: ...
 
     @abstractmethod
     def learn_rows(self, X: Matrix, y: Sequence[Hashable], weight: Vector | None = None) -> Matrix:
         """Learn rows in their order; returns the scores of each, made before it was learned."""
 
     @abstractmethod
-    def learn_row(self, x: Row, y: Hashable, weight: float) -> None:
+    def learn_row(self, x: Cells, y: Hashable, weight: float) -> None:
         """Learn one row."""
 
     def probabilities(self, X: Matrix, classes: Array | None = None) -> Matrix:
@@ -270,19 +290,45 @@ class LabelCore(Core):
         return out
 
 
-def check_row(x: Row) -> Vector:
-    """The values of a row, which is refused before any of its features becomes known."""
+def check_row(x: Cells) -> Vector:
+    """The values of a row of numbers, which is refused before any of its features becomes known."""
     names, values = tuple(x), np.empty(len(x))
-    if (found := gather(x, names, 0.0, values)) < 0:
+    if (found := gather(x, names, 0.0, values)) < 0:  # type: ignore[arg-type]  # it looks at every value
         raise not_a_number(x, names[-1 - found])
     return values
 
 
-def not_a_number(x: Row, name: Hashable) -> ValueError:
-    return ValueError(
-        f"feature {name!r} must be a finite number, got {x[name]!r}; "
-        "encode categories (river.preprocessing.OneHotEncoder) and impute what is missing"
-    )
+def encoder_after(names: Sequence[Hashable]) -> "Encoder":
+    """An encoder for what comes after rows of numbers with these names."""
+    from omkl.encoder import Encoder, text_names, warn  # pyarrow takes time to load, and numbers do without
+
+    return Encoder.of_numbers(text_names(names), warn)
+
+
+def checked_cells(x: Cells) -> dict[Hashable, object]:
+    """A row that can be learned later."""
+    try:
+        return dict(zip(x, check_row(x).tolist(), strict=True))
+    except NotANumber:
+        from omkl.encoder import of_row
+
+        of_row(x)  # refuses what cannot be used
+        return {name: None if cell != cell else cell for name, cell in x.items()}  # NaN is a missing value, as None is
+
+
+class NotANumber(Exception):
+    """A cell that is no finite number."""
+
+
+def not_a_number(x: Cells, name: Hashable) -> Exception:
+    """The error of a row of features, which must be numbers; infinite ones are refused, others may be encoded."""
+    try:
+        infinite = math.isinf(x[name])  # type: ignore[arg-type]  # what is no number raises an error
+    except (TypeError, ValueError, OverflowError):
+        infinite = False
+    if infinite:
+        return ValueError(f"feature {name!r} must be a finite number, got {x[name]!r}; drop the row, or pass None")
+    return NotANumber(name)
 
 
 def in_order(names: set[Hashable]) -> list[Hashable]:

@@ -10,7 +10,7 @@ from omkl.algorithms.graph_mkl.constants import ONE_SIGMA
 from omkl.algorithms.graph_mkl.intervals import half_width, interval
 from omkl.arrays import Matrix, Vector
 from omkl.estimators.classification import LEAST_PROBABILITY, split_at_new_labels, stacked
-from omkl.estimators.core import LabelCore, NumberCore, Row, Scale, only
+from omkl.estimators.core import Cells, LabelCore, NumberCore, Scale, only
 from omkl.online import Online
 from omkl.persist import Arrays, Json, demand, plain
 
@@ -65,16 +65,16 @@ class DistributionRegressionCore(NumberCore):
             out = self.online.run_whole(X, y, extra=half_widths)
         return np.column_stack((out[:, 0], interval(out, half_width(half_widths, coverage))))
 
-    def predict_row(self, x: Row) -> float:
+    def predict_row(self, x: Cells) -> float:
         with self._lock:
             return float(self.online.predict_rows_unchecked(self.row(x, learn=False)[None])[0, 0])
 
-    def predict_std_row(self, x: Row) -> tuple[float, float]:
+    def predict_std_row(self, x: Cells) -> tuple[float, float]:
         with self._lock:
             mean, deviation = self.predict_std(self.row(x, learn=False)[None])[0]
             return float(mean), float(deviation)
 
-    def learn_row(self, x: Row, y: float, weight: float) -> None:
+    def learn_row(self, x: Cells, y: float, weight: float) -> None:
         with self._lock:
             self.online.learn_unchecked(self.row(x, learn=True), y, weight)
 
@@ -158,13 +158,13 @@ class DistributionClassificationCore(LabelCore):
             parts.append(part)
         return stacked(parts, len(self._labels), 0.0)
 
-    def probabilities_row(self, x: Row) -> list[float]:
+    def probabilities_row(self, x: Cells) -> list[float]:
         with self._lock:
             p = self.online.predict_rows_unchecked(self.row(x, learn=False)[None])[:, : len(self._labels)]
             probabilities: list[float] = normalised_rows(p)[0].tolist()
             return probabilities
 
-    def learn_row(self, x: Row, y: Hashable, weight: float) -> None:
+    def learn_row(self, x: Cells, y: Hashable, weight: float) -> None:
         with self._lock:
             row = self.row(x, learn=True)
             if y not in self._labels:

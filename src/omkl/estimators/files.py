@@ -3,7 +3,7 @@
 import hashlib
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import fields, replace
-from typing import NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -33,6 +33,9 @@ from omkl.persist import (
     saving,
 )
 from omkl.scaling import InputScaler
+
+if TYPE_CHECKING:
+    from omkl.encoder import Encoder
 
 C = TypeVar("C", bound=Core)
 
@@ -114,6 +117,8 @@ def encode_core(core: Core | None, arrays: Arrays, compact: bool) -> Json:
         "names": [plain(name) for name in core.names],
         "scaled": core.inputs is not None,
     }
+    if core.encoder is not None:
+        body["encoder"] = core.encoder.body()
     algorithm, problem = core.online.algorithm, core.online.problem
     V = problem.V if "V" in problem._fields else None
     outputs = max(len(core.labels), 1)
@@ -176,7 +181,19 @@ def decode_core(body: Json, arrays: Arrays) -> AnyCore | None:
     core = object.__new__(core_class(learner, task))
     core.learner, core.settings, core.seed, core.names = learner, settings, int(body["seed"]), names
     core.inputs = InputScaler(d) if body["scaled"] else None
+    core.encoder = decode_encoder(body.get("encoder"), names)
     return decode_learned(core, problem, None, body, arrays)
+
+
+def decode_encoder(body: Json, names: Sequence[Hashable]) -> "Encoder | None":
+    """The encoder of a core with these features."""
+    if body is None:
+        return None
+    from omkl.encoder import Encoder, warn  # pyarrow takes time to load, and numbers do without
+
+    encoder = Encoder.from_body(body, warn)
+    demand(set(names) <= set(encoder.features), "the columns and the features differ")
+    return encoder
 
 
 def require_settings(

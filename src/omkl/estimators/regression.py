@@ -7,7 +7,7 @@ import numpy as np
 
 from omkl.algorithms.base import AlgorithmSettings
 from omkl.arrays import Matrix, Vector
-from omkl.estimators.core import NumberCore, Row, Scale, only, restored
+from omkl.estimators.core import Cells, NumberCore, Scale, only, restored
 from omkl.online import Online
 from omkl.persist import Arrays, Json, float_array
 from omkl.scaling import RunningStatistics, TargetScaler
@@ -55,12 +55,12 @@ class RegressionCore(NumberCore):
                     self.target.restore(before[1])
                 raise
 
-    def predict_row(self, x: Row) -> float:
+    def predict_row(self, x: Cells) -> float:
         with self._lock:
             f = self.online.predict_unchecked(self.row(x, learn=False))
             return f if self.target is None else self.target.inverse_transform_one(f)
 
-    def learn_row(self, x: Row, y: float, weight: float) -> None:
+    def learn_row(self, x: Cells, y: float, weight: float) -> None:
         with self._lock:
             row = self.row(x, learn=True)
             if self.inputs is None or self.target is None:

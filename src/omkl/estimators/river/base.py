@@ -1,15 +1,17 @@
 """Base classes of the river estimators: dictionaries of features in, one row at a time or a frame of them.
 
-Features may appear, disappear or come in another order; a missing feature counts as its running mean. A label that
-comes late is learned by key: `predict_one(x, key=k)`, and `learn_key(k, y)` once it is known.
+Features may appear, disappear or come in another order; a missing feature counts as its running mean. Text, timestamps
+and None are accepted too, as the command line accepts them. A label that comes late is learned by key:
+`predict_one(x, key=k)`, and `learn_key(k, y)` once it is known.
 
 What has been learned is protected by the core's lock; the estimator's own lock, which is taken first where both are
 needed, protects the rows that wait for their label and the making of the core.
 """
 
 import warnings
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeVar, overload
 
 import narwhals as nw
@@ -21,7 +23,20 @@ from river import base, proba
 from omkl import validation
 from omkl.algorithms.base import AlgorithmSettings, Task
 from omkl.arrays import Matrix, Vector
-from omkl.estimators.core import Core, LabelCore, NumberCore, Row, Scale, check_row, in_order, make_seed
+from omkl.estimators.classification import stacked
+from omkl.estimators.core import (
+    Cells,
+    Core,
+    LabelCore,
+    NotANumber,
+    NumberCore,
+    Scale,
+    check_row,
+    checked_cells,
+    encoder_after,
+    in_order,
+    make_seed,
+)
 from omkl.estimators.cores import Scaling, new_label_core, new_number_core, settings_of
 from omkl.estimators.documentation import with_parameters
 from omkl.lock import Locked, ModelLock, locked
@@ -29,6 +44,7 @@ from omkl.validation import require, require_whole
 
 C = TypeVar("C", bound=Core)
 Y = TypeVar("Y")  # a number, or a label
+R = TypeVar("R")
 Frame = nw.DataFrame[IntoDataFrame]
 
 
@@ -59,7 +75,7 @@ class Estimator(Locked, Generic[C, Y]):
         settings_of(self, self.task)  # refuses bad parameters
         self._lock = ModelLock()
         self._core: C | None = None  # until the first row
-        self._waiting: dict[Hashable, Row] = {}
+        self._waiting: dict[Hashable, dict[Hashable, object]] = {}
 
     if TYPE_CHECKING:
 
@@ -81,11 +97,26 @@ class Estimator(Locked, Generic[C, Y]):
             self._core = self._new_core(settings_of(self, self.task), make_seed(self.seed), features, scale)
         return self._core
 
+    @locked
+    def _start_row(self, x: Cells) -> C | None:
+        """The core for a row; None if this is the first one, and every cell of it is empty."""
+        if self._core is not None:
+            return self._core
+        try:
+            check_row(x)
+        except NotANumber:
+            encoder = encoder_after(())
+            features = encoder.row(x)
+            if features:
+                self._start(features).encoder = encoder
+            return self._core
+        return self._start(x)
+
     # Delayed labels
 
     @locked
-    def _store(self, key: Hashable, x: Row) -> None:
-        row = dict(zip(x, check_row(x).tolist(), strict=True))
+    def _store(self, key: Hashable, x: Cells) -> None:
+        row = checked_cells(x)
         if key not in self._waiting and len(self._waiting) >= self.max_waiting:
             oldest = next(iter(self._waiting))
             del self._waiting[oldest]
@@ -107,24 +138,49 @@ class Estimator(Locked, Generic[C, Y]):
         self.learn_one(self._waiting[key], y)
         del self._waiting[key]
 
-    def learn_one(self, x: Row, y: Y, w: float = 1.0) -> None:
+    def learn_one(self, x: Cells, y: Y, w: float = 1.0) -> None:
         raise NotImplementedError
 
     # Frames
 
-    def _core_for(self, frame: Frame) -> C:
-        """The core that learns this frame, whose columns can be learned; those that are new are not known to it yet."""
-        for name in frame.columns:
-            validation.finite_column(frame[name], name)
-        return self._start(frame.columns)
+    @locked
+    def _learn_rows(self, frame: Frame, learn: Callable[[C, Matrix, slice], R]) -> tuple[int, list[R]]:
+        """What `learn` returns for the rows between two that bring new features, and how many had none before them."""
+        core = self._core
+        if (core is None or core.encoder is None) and is_numeric(frame):
+            core = self._start(frame.columns)
+            with core.lock:
+                core.add_features(frame.columns)
+                return 0, [learn(core, matrix(frame, core), slice(None))]
+        from omkl.encoder import of_frame  # pyarrow takes time to load, and numbers do without
+        from omkl.estimators.tables import first_names, learn_table, learnable
+
+        rows, start = learnable(core, of_frame(frame)), 0
+        if core is None:
+            start, core = rows.start, self._start(first_names(rows))
+        return start, learn_table(core, rows, partial(learn, core), start)
+
+
+def is_numeric(frame: Frame) -> bool:
+    """Whether every cell of a frame is a finite number; an infinite one is refused."""
+    if not validation.plain_numbers(frame):
+        return False
+    for name in frame.columns:
+        validation.finite_column(frame[name], name)
+    return True
 
 
 def matrix(frame: Frame, core: Core) -> Matrix:
     """The frame's columns in the order of the core's names; NaN, or 0 without scaling, where one is missing."""
+    if core.encoder is not None or not is_numeric(frame):
+        from omkl.encoder import of_frame
+        from omkl.estimators.tables import features_of
+
+        return features_of(core, of_frame(frame))
     X = np.full((len(frame), len(core.names)), core.missing)
     for k, name in enumerate(core.names):
         if isinstance(name, str) and name in frame.columns:
-            X[:, k] = validation.finite_column(frame[name], name)
+            X[:, k] = frame[name].to_numpy()
     return X
 
 
@@ -148,22 +204,20 @@ class Regressor(Estimator[NumberCore, float], base.MiniBatchRegressor):
     def _new_core(self, settings: AlgorithmSettings, seed: int, names: Sequence[Hashable], scale: Scale) -> NumberCore:
         return new_number_core(self.algorithm_name, settings, seed, names, scale)
 
-    def predict_one(self, x: Row, key: Hashable = None) -> float:
+    def predict_one(self, x: Cells, key: Hashable = None) -> float:
         """The prediction for x; with a key the row is stored until `learn_key`."""
         if key is not None:
             self._store(key, x)
         core = self._core
         return 0.0 if core is None else float(core.predict_row(x))
 
-    def learn_one(self, x: Row, y: float, w: float = 1.0) -> None:
+    def learn_one(self, x: Cells, y: float, w: float = 1.0) -> None:
         """Learn one row; it counts w times."""
         y = validation.finite_number(y, "y")
         validation.one_weight(w, "w")
-        core = self._core
-        if core is None:
-            check_row(x)
-            core = self._start(x)
-        core.learn_row(x, y, w)
+        core = self._core or self._start_row(x)
+        if core is not None:
+            core.learn_row(x, y, w)
 
     def predict_many(self, X: IntoDataFrame) -> IntoSeries:
         """Predictions for the rows of a frame, as a series of its kind."""
@@ -188,10 +242,8 @@ class Regressor(Estimator[NumberCore, float], base.MiniBatchRegressor):
         if not np.isfinite(targets).all():
             row = int(np.argmin(np.isfinite(targets)))
             raise ValueError(f"y must be finite, got {targets[row]} in row {row} (no row was learned)")
-        core = self._core_for(frame)
-        with core.lock:
-            core.add_features(frame.columns)
-            return core.learn_rows(matrix(frame, core), targets)
+        start, parts = self._learn_rows(frame, lambda core, X, at: core.learn_rows(X, targets[at]))
+        return np.concatenate((np.zeros(start), *parts))
 
 
 class Classifier(Estimator[LabelCore, Hashable], base.MiniBatchClassifier):
@@ -206,7 +258,7 @@ class Classifier(Estimator[LabelCore, Hashable], base.MiniBatchClassifier):
     def _multiclass(self) -> bool:
         return True
 
-    def predict_proba_one(self, x: Row, key: Hashable = None, **kwargs: object) -> dict[Any, float]:
+    def predict_proba_one(self, x: Cells, key: Hashable = None, **kwargs: object) -> dict[Any, float]:
         """Probabilities of all labels seen so far; with a key the row is stored until `learn_key`."""
         if key is not None:
             self._store(key, x)
@@ -216,7 +268,7 @@ class Classifier(Estimator[LabelCore, Hashable], base.MiniBatchClassifier):
         with core.lock:
             return dict(zip(core.labels, core.probabilities_row(x), strict=True))
 
-    def predict_one(self, x: Row, key: Hashable = None, **kwargs: object) -> Any:
+    def predict_one(self, x: Cells, key: Hashable = None, **kwargs: object) -> Any:
         """The most likely label, None before there is any; with a key the row is stored until `learn_key`."""
         if key is not None:
             self._store(key, x)
@@ -227,15 +279,13 @@ class Classifier(Estimator[LabelCore, Hashable], base.MiniBatchClassifier):
             p = core.probabilities_row(x)
             return core.labels[max(range(len(p)), key=p.__getitem__)]
 
-    def learn_one(self, x: Row, y: Hashable, w: float = 1.0) -> None:
+    def learn_one(self, x: Cells, y: Hashable, w: float = 1.0) -> None:
         """Learn one row; it counts w times. A label that was never seen becomes known."""
         label = validation.label(y)
         validation.one_weight(w, "w")
-        core = self._core
-        if core is None:
-            check_row(x)
-            core = self._start(x)
-        core.learn_row(x, label, w)
+        core = self._core or self._start_row(x)
+        if core is not None:
+            core.learn_row(x, label, w)
 
     def predict_proba_many(self, X: IntoDataFrame) -> IntoDataFrame:
         """Probabilities of all labels seen so far for the rows of a frame, a column for each label."""
@@ -274,22 +324,21 @@ class Classifier(Estimator[LabelCore, Hashable], base.MiniBatchClassifier):
         given = y.tolist() if hasattr(y, "tolist") else list(y)
         require(len(given) == len(frame), "y", f"one label for each of the {len(frame)} rows", len(given))
         labels = [validation.label(each, f" in row {row} (no row was learned)") for row, each in enumerate(given)]
-        core = self._core_for(frame)
-        with core.lock:
-            core.add_features(frame.columns)
-            return core.learn_rows_probabilities(matrix(frame, core), labels), core.labels
+        start, parts = self._learn_rows(frame, lambda core, X, at: core.learn_rows_probabilities(X, labels[at]))
+        known = [] if self._core is None else self._core.labels
+        return stacked([np.zeros((start, 0)), *parts], len(known), 0.0), known
 
 
 class DistributionRegressor(Regressor):
     """A regressor whose predictions can be distributions."""
 
     @overload
-    def predict_one(self, x: Row, key: Hashable = None, with_dist: Literal[False] = False) -> float: ...
+    def predict_one(self, x: Cells, key: Hashable = None, with_dist: Literal[False] = False) -> float: ...
 
     @overload
-    def predict_one(self, x: Row, key: Hashable = None, *, with_dist: Literal[True]) -> proba.Gaussian: ...
+    def predict_one(self, x: Cells, key: Hashable = None, *, with_dist: Literal[True]) -> proba.Gaussian: ...
 
-    def predict_one(self, x: Row, key: Hashable = None, with_dist: bool = False) -> float | proba.Gaussian:
+    def predict_one(self, x: Cells, key: Hashable = None, with_dist: bool = False) -> float | proba.Gaussian:
         """The prediction for x; `with_dist` as a Gaussian whose standard deviation holds 68 % to either side."""
         if not with_dist:
             return super().predict_one(x, key)

@@ -1,6 +1,7 @@
 """river estimators in model files."""
 
 import copy
+import datetime
 import math
 from collections.abc import Hashable
 
@@ -27,7 +28,7 @@ def _encode(model: RiverEstimator, compact: bool) -> tuple[persist.Json, persist
         "parameters": files.encode_parameters(model._get_params(), "seed", None),
         "core": files.encode_core(model._core, arrays, compact),
         "waiting": [
-            [persist.plain(key), [[persist.plain(name), persist.plain(value)] for name, value in row.items()]]
+            [persist.plain(key), [[persist.plain(name), _cell(value)] for name, value in row.items()]]
             for key, row in model._waiting.items()
         ],
     }
@@ -44,13 +45,26 @@ def _decode(body: persist.Json, arrays: persist.Arrays) -> RiverEstimator:
         files.require_class(kind, core)
         persist.demand(not isinstance(core, LabelCore) or core.most_labels is None, "a river estimator takes any label")
     model._core = core
-    model._waiting = {key: dict(row) for key, row in body["waiting"]}
-    values = [value for row in model._waiting.values() for value in row.values()]
-    persist.demand(
-        all(type(v) in (bool, int, float) and math.isfinite(v) for v in values), "a waiting row has no numbers"
-    )
+    model._waiting = {key: {name: _cell_of(cell) for name, cell in row} for key, row in body["waiting"]}
     persist.demand(len(model._waiting) <= model.max_waiting, "more rows are waiting than max_waiting allows")
     return model
+
+
+def _cell(value: object) -> persist.Json:
+    """A cell of a waiting row."""
+    if isinstance(value, datetime.date):  # and times, which are dates
+        return [type(value) is datetime.date, value.isoformat()]
+    return persist.plain(value, "cells of rows that wait for their label")
+
+
+def _cell_of(body: persist.Json) -> object:
+    if isinstance(body, list):
+        persist.demand(len(body) == 2 and isinstance(body[1], str), "a waiting row has a cell that is no timestamp")
+        kind = datetime.date if body[0] else datetime.datetime
+        return kind.fromisoformat(body[1])
+    finite = type(body) in (bool, int) or (type(body) is float and math.isfinite(body))
+    persist.demand(body is None or type(body) is str or finite, "a waiting row has a cell that cannot be")
+    return body
 
 
 persist.register("river", persist.Codec(tuple(ESTIMATORS.values()), _encode, _decode))

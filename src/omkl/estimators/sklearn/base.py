@@ -4,7 +4,7 @@
 50 to 100 microseconds for each call: pass chunks of rows, or use the river API or `Online` for single rows.
 """
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Self
@@ -14,15 +14,17 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets, unique_labels
-from sklearn.utils.validation import _check_sample_weight, _num_samples, check_is_fitted, validate_data
+from sklearn.utils.validation import _check_sample_weight, _num_samples, check_is_fitted
 
-from omkl import validation
+from omkl import algorithms, validation
 from omkl.algorithms.base import Task
 from omkl.arrays import Array, Matrix, Vector
 from omkl.estimators import plots
 from omkl.estimators.core import Core, LabelCore, NumberCore, Scale, make_seed
 from omkl.estimators.cores import Scaling, new_label_core, new_number_core, settings_of
 from omkl.estimators.documentation import with_parameters
+from omkl.estimators.sklearn import inputs
+from omkl.estimators.sklearn.inputs import Rows
 from omkl.features import column_names
 from omkl.kernels import Kernel
 from omkl.lock import Locked, LockOnDemand, locked
@@ -74,8 +76,8 @@ class Estimator(Locked, BaseEstimator, FittedAttributes):  # type: ignore[misc] 
             return make_seed(self.random_state if self.random_state is None else int(self.random_state))
         return int(check_random_state(self.random_state).randint(2**31))
 
-    def new_core(self) -> Core:
-        """A core that has learned nothing, for the features and labels that this estimator knows."""
+    def new_core(self, names: Sequence[Hashable] | None = None) -> Core:
+        """A core that has learned nothing, for these features and the labels that this estimator knows."""
         raise NotImplementedError
 
     def _predict_unchecked(self, X: Matrix) -> Array:
@@ -83,6 +85,16 @@ class Estimator(Locked, BaseEstimator, FittedAttributes):  # type: ignore[misc] 
 
     def _learn_unchecked(self, X: Matrix, y: Array) -> Array:
         raise NotImplementedError
+
+    @property
+    def accepts_missing(self) -> bool:
+        """Whether NaN in an array stands for a missing value; in frames it always does."""
+        return algorithms.get(self.algorithm_name).distribution  # these scale their inputs themselves
+
+    def __sklearn_tags__(self) -> "Tags":
+        tags: Tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = self.accepts_missing
+        return tags
 
     @property
     def _scale(self) -> Scale:
@@ -109,8 +121,7 @@ class Estimator(Locked, BaseEstimator, FittedAttributes):  # type: ignore[misc] 
         return self._fitted().core_.predictors
 
     def _rows(self, X: ArrayLike) -> Matrix:
-        rows: Matrix = validate_data(self, X, reset=False, dtype=np.float64, order="C")
-        return rows
+        return inputs.rows(self, X)
 
     # Attributes
 
@@ -149,21 +160,19 @@ class Regressor(RegressorMixin, Estimator):  # type: ignore[misc]  # scikit-lear
         tags.regressor_tags.poor_score = True  # one gradient step a row, one pass over few rows
         return tags
 
-    def new_core(self) -> NumberCore:
-        names = column_names(self.n_features_in_)
+    def new_core(self, names: Sequence[Hashable] | None = None) -> NumberCore:
+        names = names or column_names(self.n_features_in_)
         return new_number_core(self.algorithm_name, settings_of(self, self.task), self.seed(), names, self._scale)
 
-    def _validated(self, X: ArrayLike, y: ArrayLike, reset: bool) -> tuple[Matrix, Vector]:
-        rows, targets = validate_data(self, X, y, reset=reset, dtype=np.float64, order="C", y_numeric=True)
-        return rows, np.ascontiguousarray(targets, dtype=np.float64)
+    def _validated(self, X: ArrayLike, y: ArrayLike, reset: bool) -> tuple[Rows, Vector]:
+        return inputs.checked_with_target(self, X, y, reset, numeric=True)
 
     @locked
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Forget what was learned and learn the rows in their order."""
         with self._unchanged_on_error():
             rows, targets = self._validated(X, y, reset=True)
-            self.core_ = self.new_core()
-            self.core_.learn_rows(rows, targets)
+            self._learn_checked(rows, targets, None, first=True)
         return self
 
     @locked
@@ -194,10 +203,14 @@ class Regressor(RegressorMixin, Estimator):  # type: ignore[misc]  # scikit-lear
         if not first and _num_samples(X) == 0:
             return np.empty(0)
         rows, targets = self._validated(X, y, reset=first)
-        weight = None if sample_weight is None else checked_weights(sample_weight, rows)
-        if first:
-            self.core_ = self.new_core()
-        return self.core_.learn_rows(rows, targets, weight)
+        weight = None if sample_weight is None else checked_weights(sample_weight, targets)
+        return self._learn_checked(rows, targets, weight, first)
+
+    def _learn_checked(self, rows: Rows, targets: Vector, weight: Vector | None, first: bool) -> Vector:
+        def learn(X: Matrix, at: slice) -> Vector:
+            return self.core_.learn_rows(X, targets[at], None if weight is None else weight[at])
+
+        return inputs.learn(self, rows, first, learn, np.zeros(1))
 
 
 class Classifier(ClassifierMixin, Estimator):  # type: ignore[misc]  # scikit-learn has no types
@@ -212,13 +225,13 @@ class Classifier(ClassifierMixin, Estimator):  # type: ignore[misc]  # scikit-le
         tags.classifier_tags.poor_score = True  # one gradient step a row, one pass over few rows
         return tags
 
-    def new_core(self) -> LabelCore:
-        names, labels = column_names(self.n_features_in_), self.classes_.tolist()
+    def new_core(self, names: Sequence[Hashable] | None = None) -> LabelCore:
+        names, labels = names or column_names(self.n_features_in_), self.classes_.tolist()
         settings = settings_of(self, self.task)
         return new_label_core(self.algorithm_name, settings, self.seed(), names, self._scale, labels)
 
-    def _validated(self, X: ArrayLike, y: ArrayLike, reset: bool) -> tuple[Matrix, Array]:
-        rows, labels = validate_data(self, X, y, reset=reset, dtype=np.float64, order="C")
+    def _validated(self, X: ArrayLike, y: ArrayLike, reset: bool) -> tuple[Rows, Array]:
+        rows, labels = inputs.checked_with_target(self, X, y, reset, numeric=False)
         check_classification_targets(labels)
         if labels.dtype.kind == "O":
             for row, label in enumerate(labels):
@@ -231,8 +244,7 @@ class Classifier(ClassifierMixin, Estimator):  # type: ignore[misc]  # scikit-le
         with self._unchanged_on_error():
             rows, labels = self._validated(X, y, reset=True)
             self.classes_ = np.unique(labels)
-            self.core_ = self.new_core()
-            self.core_.learn_rows(rows, labels.tolist())
+            self._learn_checked(rows, labels, None, first=True)
         return self
 
     @locked
@@ -289,7 +301,7 @@ class Classifier(ClassifierMixin, Estimator):  # type: ignore[misc]  # scikit-le
         if not first and _num_samples(X) == 0:
             return np.empty((0, len(self.classes_)))
         rows, labels = self._validated(X, y, reset=first)
-        weight = None if sample_weight is None else checked_weights(sample_weight, rows)
+        weight = None if sample_weight is None else checked_weights(sample_weight, labels)
         if first:
             if classes is None:
                 raise ValueError("classes must be given in the first call: all the labels that may come")
@@ -303,38 +315,16 @@ class Classifier(ClassifierMixin, Estimator):  # type: ignore[misc]  # scikit-le
             raise ValueError(f"y must hold labels out of {known}, got {unknown}; name all of them in the first call")
         if first:
             self.classes_ = known
-            self.core_ = self.new_core()
-        return self.core_.learn_rows_probabilities(rows, labels.tolist(), weight, self.classes_)
+        return self._learn_checked(rows, labels, weight, first)
+
+    def _learn_checked(self, rows: Rows, labels: Array, weight: Vector | None, first: bool) -> Matrix:
+        def learn(X: Matrix, at: slice) -> Matrix:
+            w = None if weight is None else weight[at]
+            return self.core_.learn_rows_probabilities(X, labels[at].tolist(), w, self.classes_)
+
+        return inputs.learn(self, rows, first, learn, np.full((1, len(self.classes_)), 1 / len(self.classes_)))
 
 
-def checked_weights(sample_weight: ArrayLike, X: Matrix) -> Vector:
-    weight: Vector = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-    return validation.many_weights(weight, len(X), "sample_weight")
-
-
-class IntervalRegressor(Regressor):
-    """A regressor with prediction intervals."""
-
-    # a tuple on request, as scikit-learn's Gaussian processes return it
-    @locked
-    def predict(self, X: ArrayLike, return_std: bool = False) -> Vector | tuple[Vector, Vector]:  # type: ignore[override]
-        """Predictions; with `return_std` also half the width of the interval that holds 68 % of the targets."""
-        core = self._fitted().core_
-        if not return_std:
-            return core.predict(self._rows(X))
-        out = core.predict_std(self._rows(X))
-        return out[:, 0], out[:, 1]
-
-    @locked
-    def predict_interval(self, X: ArrayLike, coverage: float = 0.9) -> Matrix:
-        """(rows, 2): intervals that hold `coverage` (at most 0.99) of the targets, calibrated while learning."""
-        return self._fitted().core_.predict_interval(self._rows(X), coverage)
-
-    @locked
-    def predict_interval_then_learn(self, X: ArrayLike, y: ArrayLike, coverage: float = 0.9) -> Matrix:
-        """(rows, 3): prediction, lower and upper end of each row, before that row is learned."""
-        first = not hasattr(self, "core_")
-        rows, targets = self._validated(X, y, reset=first)
-        if first:
-            self.core_ = self.new_core()
-        return self.core_.learn_rows_interval(rows, targets, coverage)
+def checked_weights(sample_weight: ArrayLike, y: Array) -> Vector:
+    weight: Vector = _check_sample_weight(sample_weight, y, dtype=np.float64, ensure_non_negative=True)
+    return validation.many_weights(weight, len(y), "sample_weight")

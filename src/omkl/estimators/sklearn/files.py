@@ -13,6 +13,7 @@ from omkl.estimators import files
 from omkl.estimators.core import LabelCore
 from omkl.estimators.sklearn import estimators
 from omkl.estimators.sklearn.base import Estimator
+from omkl.features import column_names
 
 LARGEST_LABELS = 2**26  # bytes of an array of labels; in one of strings all are as long as the longest
 
@@ -90,12 +91,16 @@ def decode(body: persist.Json, arrays: persist.Arrays) -> Estimator:
     fitted = dict(body["fitted"])
     persist.demand(core.task == kind.task, "the estimator and what it learned are for different tasks")
     files.require_class(kind, core)
-    persist.demand(fitted["n_features_in_"] == len(core.names), "features and problem differ in number")
+    columns = len(core.names) if core.encoder is None else len(core.encoder.columns)
+    persist.demand(fitted["n_features_in_"] == columns, "features and problem differ in number")
     model.n_features_in_ = fitted["n_features_in_"]
     if "feature_names_in_" in fitted:
         names = np.array(fitted["feature_names_in_"], dtype=object)
         persist.demand(names.shape == (model.n_features_in_,), "features and names differ in number")
         model.feature_names_in_ = names
+    by_position = core.encoder is None and core.names == tuple(column_names(columns))
+    known = set(core.names if core.encoder is None else core.encoder.columns)
+    persist.demand(by_position or known == set(fitted.get("feature_names_in_", ())), "features and names differ")
     persist.demand(("classes_" in fitted) == isinstance(core, LabelCore), "labels are there for classification alone")
     if isinstance(core, LabelCore):
         model.classes_ = decode_labels(fitted["classes_"], fitted["dtype"])

@@ -1,0 +1,47 @@
+"""Single rows of cells that are like those before them, as features, without the cost of making a table of each."""
+
+import datetime
+from collections.abc import Mapping
+from typing import Literal, NamedTuple
+
+import numpy as np
+
+from omkl.encoder.cells import calendar_features, day_of
+
+LARGEST = 1e100  # a number beyond it is treated as missing
+
+
+class Plan(NamedTuple):
+    """How a cell of one column becomes features."""
+
+    kind: Literal["number", "text", "time"]
+    own: str  # the feature of a number or a timestamp
+    present: dict[str, float]  # a feature that says that the cell is not empty, where some are
+    empty: dict[str, float] | None  # features of an empty cell; None while there was none
+    texts: dict[str, dict[str, float]]  # features of each category
+
+    def of(self, cell: object) -> dict[str, float] | None:
+        """The features of a cell; None where it needs a closer look."""
+        if cell is None or cell != cell:
+            return self.empty
+        if self.kind == "number":
+            if type(cell) in (float, int, bool) and abs(cell) <= LARGEST:  # type: ignore[arg-type]  # a number
+                return {self.own: float(cell), **self.present}  # type: ignore[arg-type]  # a number
+        elif self.kind == "text":
+            if type(cell) in (str, int):
+                return self.texts.get(str(cell))
+        elif type(cell) is datetime.datetime:
+            parts = calendar_features(np.array([day_of(cell)]))
+            return {f"{self.own}:{part}" if part else self.own: float(v[0]) for part, v in parts.items()} | self.present
+        return None
+
+
+def quick_row(plans: dict[str, Plan | None], x: Mapping[str, object]) -> dict[str, float] | None:
+    """The features of a row; None where a cell needs a closer look. Missing numbers are left out."""
+    out: dict[str, float] = {}
+    for name, plan in plans.items():
+        features = None if plan is None else plan.of(x.get(name))
+        if features is None:
+            return None
+        out.update(features)
+    return out

@@ -1,0 +1,135 @@
+"""What users pass to scikit-learn's methods, checked: arrays of numbers, and frames with cells of any kind."""
+
+from collections.abc import Callable, Hashable, Sequence
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+
+import narwhals as nw
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.utils import assert_all_finite, check_consistent_length, column_or_1d
+from sklearn.utils.validation import validate_data
+
+from omkl import validation
+from omkl.arrays import Matrix
+from omkl.estimators.core import Core, in_order
+from omkl.features import column_names
+
+if TYPE_CHECKING:
+    from omkl.encoder import Batch
+
+
+Rows: TypeAlias = "Matrix | Batch"  # numbers, or cells of any kind
+
+
+class Fitted(Protocol):
+    """What inputs depend on."""
+
+    core_: Core
+    n_features_in_: int
+
+    @property
+    def accepts_missing(self) -> bool: ...
+    def new_core(self, names: Sequence[Hashable] | None = None) -> Core: ...
+
+
+def rows(estimator: Fitted, X: ArrayLike) -> Matrix:
+    """The rows of X for a prediction, as features."""
+    checked_rows = checked(estimator, X, reset=False)
+    if isinstance(checked_rows, np.ndarray):
+        return arranged(estimator, checked_rows)
+    from omkl.estimators.tables import features_of
+
+    return features_of(estimator.core_, checked_rows)
+
+
+def learn(
+    estimator: Fitted, rows: Rows, first: bool, learn_features: Callable[[Matrix, slice], Matrix], unknown: Matrix
+) -> Matrix:
+    """What `learn_features` returns for the rows; `unknown` for each that came before there was any feature."""
+    if isinstance(rows, np.ndarray):
+        if first:
+            estimator.core_ = estimator.new_core(names(estimator))
+        return learn_features(arranged(estimator, rows), slice(None))
+    from omkl.estimators.tables import first_names, learn_table, learnable
+
+    table = learnable(None if first else estimator.core_, rows)
+    start = table.start if first else 0
+    if first:
+        estimator.core_ = estimator.new_core(first_names(table))
+    return np.concatenate(
+        [np.repeat(unknown, start, axis=0), *learn_table(estimator.core_, table, learn_features, start)]
+    )
+
+
+def checked(estimator: Fitted, X: ArrayLike, reset: bool) -> Rows:
+    """A matrix, its columns in the order of X, or a table where X is a frame that holds more than numbers."""
+    frame = _named_frame(X)
+    if frame is not None and _as_table(estimator, frame, reset):
+        from omkl.encoder import of_frame  # pyarrow takes time to load, and numbers do without
+
+        validate_data(estimator, X, reset=reset, skip_check_array=True)
+        return of_frame(frame)
+    rows: Matrix = validate_data(estimator, X, reset=reset, dtype=np.float64, order="C", **_finite(estimator))
+    return _under_names(estimator, rows, reset)
+
+
+def checked_with_target(estimator: Fitted, X: ArrayLike, y: ArrayLike, reset: bool, numeric: bool) -> tuple[Rows, Any]:
+    """The same, with a target for each row."""
+    frame = _named_frame(X)
+    if frame is not None and _as_table(estimator, frame, reset):
+        table = checked(estimator, X, reset)
+        targets = column_or_1d(y, warn=True)
+        assert_all_finite(targets, input_name="y")
+        check_consistent_length(frame, targets)
+        return table, np.ascontiguousarray(targets, dtype=np.float64) if numeric else targets
+    rows, targets = validate_data(
+        estimator, X, y, reset=reset, dtype=np.float64, order="C", y_numeric=numeric, **_finite(estimator)
+    )
+    targets = np.ascontiguousarray(targets, dtype=np.float64) if numeric else targets
+    return _under_names(estimator, rows, reset), targets
+
+
+def names(estimator: Fitted) -> Sequence[Hashable]:
+    """The features of a matrix, in the order in which a core has them."""
+    given = getattr(estimator, "feature_names_in_", None)
+    return column_names(estimator.n_features_in_) if given is None else in_order(set(given.tolist()))
+
+
+def arranged(estimator: Fitted, rows: Matrix) -> Matrix:
+    """The columns in the order of the core's features; those of arrays, and of fleets, have it already."""
+    core = estimator.core_
+    if core.names == tuple(column_names(len(core.names))):
+        return rows
+    place = {name: k for k, name in enumerate(estimator.feature_names_in_)}  # type: ignore[attr-defined]  # they have names
+    order = [place[name] for name in core.names]
+    return rows if order == list(range(len(order))) else np.ascontiguousarray(rows[:, order])
+
+
+def _under_names(estimator: Fitted, rows: Matrix, reset: bool) -> Rows:
+    """A matrix for an estimator that has learned a table is one too."""
+    core: Core | None = None if reset else getattr(estimator, "core_", None)
+    if core is None or core.encoder is None:
+        return rows
+    from omkl.encoder import of_matrix
+
+    return of_matrix(rows, estimator.feature_names_in_)  # type: ignore[attr-defined]  # tables have names
+
+
+def _named_frame(X: object) -> "nw.DataFrame[Any] | None":
+    """A frame of pandas, polars or Arrow whose columns have names."""
+    found = nw.from_native(X, eager_only=True, pass_through=True)
+    if not isinstance(found, nw.DataFrame) or not all(isinstance(name, str) for name in found.columns):
+        return None
+    return found if found.shape[1] else None
+
+
+def _as_table(estimator: Fitted, frame: "nw.DataFrame[Any]", reset: bool) -> bool:
+    core: Core | None = None if reset else getattr(estimator, "core_", None)
+    if core is not None and core.encoder is not None:
+        return True
+    fitted_on_arrays = core is not None and not hasattr(estimator, "feature_names_in_")
+    return not fitted_on_arrays and not validation.plain_numbers(frame)
+
+
+def _finite(estimator: Fitted) -> dict[str, object]:
+    return {"ensure_all_finite": "allow-nan"} if estimator.accepts_missing else {}

@@ -1,0 +1,39 @@
+"""Prediction intervals of the scikit-learn estimators."""
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from omkl.arrays import Matrix, Vector
+from omkl.estimators.sklearn import inputs
+from omkl.estimators.sklearn.base import Regressor
+from omkl.lock import locked
+
+
+class IntervalRegressor(Regressor):
+    """A regressor with prediction intervals."""
+
+    # a tuple on request, as scikit-learn's Gaussian processes return it
+    @locked
+    def predict(self, X: ArrayLike, return_std: bool = False) -> Vector | tuple[Vector, Vector]:  # type: ignore[override]
+        """Predictions; with `return_std` also half the width of the interval that holds 68 % of the targets."""
+        core = self._fitted().core_
+        if not return_std:
+            return core.predict(self._rows(X))
+        out = core.predict_std(self._rows(X))
+        return out[:, 0], out[:, 1]
+
+    @locked
+    def predict_interval(self, X: ArrayLike, coverage: float = 0.9) -> Matrix:
+        """(rows, 2): intervals that hold `coverage` (at most 0.99) of the targets, calibrated while learning."""
+        return self._fitted().core_.predict_interval(self._rows(X), coverage)
+
+    @locked
+    def predict_interval_then_learn(self, X: ArrayLike, y: ArrayLike, coverage: float = 0.9) -> Matrix:
+        """(rows, 3): prediction, lower and upper end of each row, before that row is learned."""
+        first = not hasattr(self, "core_")
+        rows, targets = self._validated(X, y, reset=first)
+
+        def learn(X: Matrix, at: slice) -> Matrix:
+            return self.core_.learn_rows_interval(X, targets[at], coverage)
+
+        return inputs.learn(self, rows, first, learn, np.zeros((1, 3)))
