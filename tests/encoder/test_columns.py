@@ -12,9 +12,10 @@ from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from omkl.encoder import columns
-from omkl.encoder.cells import CALENDAR, commas, numbers, timestamps
-from omkl.encoder.columns import Encoder, own_feature
+from omkl.encoder.cells import commas, numbers, timestamps
+from omkl.encoder.columns import Encoder
 from omkl.encoder.table import Batch
+from omkl.names import CALENDAR, own_feature
 from omkl.stream import parsers
 
 STRINGS = st.sampled_from(["red", "green", "blue", " red ", "A7", '5"', "x=y", "0x1F", "12%", "über", "-"])
@@ -204,7 +205,7 @@ def test_two_columns_never_share_a_feature(one: str, other: str, word: str):
     assume(one != other)
 
     def features(name: str) -> set[str]:
-        own = own_feature(name)
+        own = own_feature(name, (one, other))
         return {own, f"{own}={word}", f"{own} missing", f"{own} other", *(f"{own}:{part}" for part in CALENDAR)}
 
     assert not features(one) & features(other)

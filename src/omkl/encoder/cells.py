@@ -134,9 +134,6 @@ def calendar_features(days: Vector) -> dict[str, Vector]:
     return out
 
 
-CALENDAR = [name for name in calendar_features(np.zeros(1)) if name]
-
-
 def _first_invalid(strings: pa.Array, valid: Mask) -> str | None:
     wrong = ~valid & strings.is_valid().to_numpy(zero_copy_only=False)
     return short(strings[int(np.argmax(wrong))].as_py()) if wrong.any() else None

@@ -18,7 +18,6 @@ import pyarrow.compute as pc
 
 from omkl.arrays import Mask, Vector
 from omkl.encoder.cells import (
-    CALENDAR,
     NUMBER,
     Comma,
     as_doubles,
@@ -37,6 +36,7 @@ from omkl.encoder.cells import (
 )
 from omkl.encoder.rows import LARGEST, Plan, quick_row
 from omkl.encoder.table import Batch, of_row, text_names
+from omkl.names import CALENDAR, own_feature, own_feature_before
 from omkl.notices import Notify
 from omkl.persist import Json, claims, demand
 
@@ -56,7 +56,7 @@ class Column:
     others: bool = False  # there were more text values than MAX_CATEGORIES
     gaps: bool = False
     coded: bool = False  # its type says that it holds categories, be they written as numbers
-    own: str = ""  # the feature with its name, where that is not `own_feature`
+    own: str = ""  # the feature of its numbers or timestamps
 
     def check(self) -> None:
         """Refuse what no column can be."""
@@ -102,8 +102,10 @@ class Encoder:
         for column in self.columns.values():
             column.check()
         claims.strings(body["features"], "the features")
-        own = [column.own or own_feature(name) for name, column in self.columns.items()]
-        plain = set(own) | {f"{name}:{part}" for name in own for part in CALENDAR}
+        for name, column in self.columns.items():
+            column.own = column.own or own_feature_before(name)
+        own = {column.own for column in self.columns.values()}
+        plain = own | {f"{name}:{part}" for name in own for part in CALENDAR}
         self.features = {str(name): np.nan if name in plain else 0.0 for name in body["features"]}
         return self
 
@@ -111,7 +113,7 @@ class Encoder:
     def of_numbers(cls, names: Iterable[str], notify: Notify) -> "Encoder":
         """An encoder that has seen numbers in these columns, which have been features under their names."""
         self = cls(notify)
-        self.columns = {name: Column("number", own="" if own_feature(name) == name else name) for name in names}
+        self.columns = {name: Column("number", own=name) for name in names}
         self.features = dict.fromkeys(self.columns, np.nan)
         return self
 
@@ -138,6 +140,7 @@ class Encoder:
         if not n:
             return Encoded({name: np.empty(0) for name in self.features}, {})
         begun = bool(self.columns)
+        known = {*self.columns, *batch.columns}
         for name in [*self.columns, *(name for name in batch.columns if name not in self.columns)]:
             given = batch.columns.get(name)
             array = None if given is None else usable(given)
@@ -153,7 +156,8 @@ class Encoder:
                     continue
                 if begun:
                     self.notify(f"new {name}", f"column {name!r} is new; it is learned from here on")
-                self.columns[name] = Column(coded=given is not None and is_coded(given.type))
+                coded = given is not None and is_coded(given.type)
+                self.columns[name] = Column(coded=coded, own=own_feature(name, known))
             self._features(name, self.columns[name], pa.nulls(n) if array is None else array, learn, out)
         for name in self.features:
             if name not in out.features:
@@ -175,7 +179,7 @@ class Encoder:
         return {name: float(values[0]) for name, values in features.items() if not np.isnan(values[0])}
 
     def _plan(self, name: str, column: Column) -> Plan | None:
-        own = column.own or own_feature(name)
+        own = column.own
         mixed = column.kind != "category" and (column.categories or own not in self.features)
         if column.kind is None or column.others or mixed:
             return None
@@ -188,7 +192,7 @@ class Encoder:
     # One column
 
     def _features(self, name: str, column: Column, array: pa.Array, learn: bool, out: Encoded) -> None:
-        own = column.own or own_feature(name)
+        own = column.own
         begun = column.kind is not None
         cells = self._read(name, column, array, learn)
         fits = ~np.isnan(cells.values)
@@ -269,7 +273,7 @@ class Encoder:
         return values
 
     def _text_features(self, name: str, column: Column, cells: "Cells", learn: bool, out: Encoded) -> None:
-        own = column.own or own_feature(name)
+        own = column.own
         strings = pa.nulls(len(cells.is_text), pa.string()) if cells.text is None else cells.text
         if learn and len(column.categories) < MAX_CATEGORIES:
             known = set(column.categories)
@@ -327,13 +331,3 @@ class Cells(NamedTuple):
     is_text: Mask  # (n,)
     empty: Mask  # (n,)
     text: pa.Array | None  # (n,) null where a cell is no text
-
-
-def own_feature(column: str) -> str:
-    """The feature with the name of the column, in quotes if that looks like a name that is made here.
-
-    >>> own_feature("age"), own_feature("age missing"), own_feature("a=b")
-    ('age', "'age missing'", "'a=b'")
-    """
-    made = (" missing", " other", *(f":{part}" for part in CALENDAR))
-    return repr(column) if "=" in column or column.endswith(made) or column[:1] in ("'", '"') else column

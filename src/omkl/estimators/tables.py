@@ -3,7 +3,7 @@
 import copy
 from collections.abc import Callable, Hashable, Sequence
 from itertools import pairwise
-from typing import NamedTuple, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -20,6 +20,10 @@ class TableRows(NamedTuple):
     X: Matrix  # (n, features known in the end)
     new: dict[int, list[Hashable]]  # features to add, by the row before which to add them
     encoder: Encoder  # that has seen these rows
+
+    def features(self, first: int, last: int, known: int) -> Matrix:
+        """Some of the rows, with the features known then."""
+        return np.ascontiguousarray(self.X[first:last, :known])
 
     @property
     def start(self) -> int:
@@ -39,25 +43,40 @@ def learnable(core: Core | None, batch: Batch) -> TableRows:
         new.setdefault(row, []).append(name)
     new = {row: in_order(set(new[row])) for row in sorted(new)}
     names = [*(() if core is None else core.names), *(name for some in new.values() for name in some)]
-    return TableRows(matrix(encoded, names), new, encoder)
+    return TableRows(matrix(encoded, names, len(batch.rows)), new, encoder)
 
 
-def learn_table(core: Core, rows: TableRows, learn: Callable[[Matrix, slice], R], start: int = 0) -> list[R]:
-    """What `learn` returns for the rows between two that bring new features; all rows are learned, or none."""
+class Calls(NamedTuple, Generic[R]):
+    """What to do with rows of features."""
+
+    predict: Callable[[Matrix], R]
+    learn: Callable[[Matrix, slice], R]  # predict each row, and learn it
+
+
+def learn_table(core: Core, rows: TableRows, calls: Calls[R], start: int = 0) -> list[R]:
+    """What the calls return for the rows, in parts; all rows are learned, or none.
+
+    The prediction for a row is made before its new features are known, as it is if it is predicted and then learned.
+    """
     edges = sorted({start, *rows.new, len(rows.X)})
     with core.lock:
-        before: dict[str, object] = {"names": core.names, "encoder": core.encoder}
+        kept: dict[str, object] = {"names": core.names, "encoder": core.encoder}
         if rows.new:
-            before = {**copy.deepcopy(core).__dict__, **before, "_lock": core.lock}
+            kept = {**copy.deepcopy(core).__dict__, **kept, "_lock": core.lock}
         try:
             core.names, core.encoder = tuple(str(name) for name in core.names), rows.encoder
             parts = []
             for first, last in pairwise(edges):
-                core.add_features(rows.new.get(first, ()))
-                X = np.ascontiguousarray(rows.X[first:last, : len(core.names)])
-                parts.append(learn(X, slice(first, last)))
+                before = core.names
+                if not set(new := rows.new.get(first, ())) <= set(before):
+                    parts.append(calls.predict(rows.features(first, first + 1, len(before))))
+                    core.add_features(new)
+                    calls.learn(rows.features(first, first + 1, len(core.names)), slice(first, first + 1))
+                    first += 1
+                if first < last:
+                    parts.append(calls.learn(rows.features(first, last, len(core.names)), slice(first, last)))
         except BaseException:  # also too little memory, or Ctrl-C
-            core.__dict__.update(before)
+            core.__dict__.update(kept)
             raise
     return parts
 
@@ -65,16 +84,16 @@ def learn_table(core: Core, rows: TableRows, learn: Callable[[Matrix, slice], R]
 def features_of(core: Core, batch: Batch) -> Matrix:
     """The rows of a table for a prediction: nothing becomes known."""
     encoder = encoder_after(core.names) if core.encoder is None else core.encoder
-    return matrix(encoder.encode(batch, learn=False), core.names)
+    return matrix(encoder.encode(batch, learn=False), core.names, len(batch.rows))
 
 
-def matrix(encoded: Encoded, names: Sequence[Hashable]) -> Matrix:
-    columns = [encoded.features[str(name)] for name in names]
-    return np.ascontiguousarray(np.stack(columns, axis=1))
+def matrix(encoded: Encoded, names: Sequence[Hashable], rows: int) -> Matrix:
+    X = np.empty((rows, len(names)))
+    for k, name in enumerate(names):
+        X[:, k] = encoded.features[str(name)]
+    return X
 
 
 def first_names(rows: TableRows) -> Sequence[Hashable]:
     """The features of the first row that has any."""
-    if not rows.new:
-        raise ValueError("every cell is empty; give at least one column with a value")
     return rows.new[rows.start]

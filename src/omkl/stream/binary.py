@@ -22,6 +22,7 @@ MAX_DECODED = 1 << 27  # bytes of text in a batch that pyarrow decodes by itself
 DELTA = "DELTA"  # encodings in which a text may be the beginning of the last one, and something else
 
 Wanted = Callable[[str], bool]
+ENCODED_TEXT = {b"omkl": b"text"}
 Check = Callable[[list[str]], None]  # refuses a table that lacks a column
 
 
@@ -137,7 +138,18 @@ def _completed(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     """The batch with empty columns in place of those that were not read, so that they can be named in notices."""
     here = {field.name: batch.column(k) for k, field in enumerate(batch.schema) if is_usable(field.type)}
     columns = [here.get(field.name, _empty(len(batch), field.type)) for field in schema]
-    return pa.RecordBatch.from_arrays(columns, names=schema.names)
+    fields = [pa.field(own.name, array.type, metadata=None if array.type == own.type else ENCODED_TEXT)
+              for own, array in zip(schema, columns, strict=True)]  # fmt: skip
+    return pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields))
+
+
+def columns_of(batch: pa.RecordBatch, wanted: Wanted) -> dict[str, pa.Array]:
+    """The columns of a piece; text that was read as a dictionary, though the file declares none, is text again."""
+    return {
+        field.name: array.dictionary_decode() if field.metadata == ENCODED_TEXT else array
+        for field, array in zip(batch.schema, batch.columns, strict=True)
+        if wanted(field.name)
+    }
 
 
 def _empty(rows: int, kind: pa.DataType) -> pa.Array:

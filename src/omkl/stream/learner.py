@@ -13,7 +13,7 @@ from omkl.algorithms.base import Task
 from omkl.arrays import Array, Mask, Matrix, Vector
 from omkl.encoder.columns import Encoded
 from omkl.estimators import files
-from omkl.estimators.core import Core, LabelCore
+from omkl.estimators.core import Core, LabelCore, in_order
 from omkl.estimators.cores import AnyCore
 from omkl.estimators.declaration import Declaration
 from omkl.kernels import Kernel
@@ -172,7 +172,7 @@ class SingleModel:
         if self.core is not None:
             self.core.add_features(names)
         elif names:
-            self.core = self.declaration.core(self.seed, sorted(names))
+            self.core = self.declaration.core(self.seed, in_order(set(names)))
 
     def learnable(self, y: Targets) -> Mask | None:
         return None

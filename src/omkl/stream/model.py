@@ -77,7 +77,7 @@ class StreamModel:
             roles = np.where(learnable | (roles != LEARN), roles, PREDICT)
         place = np.cumsum(roles != LATE) - 1  # of a row among those that have features
         begins = np.isin(place, list(new_features)) & (roles != LATE)
-        edges = np.flatnonzero((np.diff(roles) != 0) | begins[1:]) + 1
+        edges = np.flatnonzero((np.diff(roles) != 0) | begins[1:] | begins[:-1]) + 1
         late = LateTargets.none()
         parts: list[Predictions] = []
         for first, last in zip([0, *edges], [*edges, len(roles)], strict=True):
@@ -88,18 +88,21 @@ class StreamModel:
                     for key, target in zip(keys_here or (), y[here], strict=True):
                         self._learn_late(key, target, late)
                     continue
-                if start == first:
-                    learner.add_features(new_features.get(int(place[start]), []))
-                X = self._matrix(encoded.features, place[start], place[stop - 1] + 1)
-                if roles[start] == LEARN and learner.can_learn:
+                columns = slice(place[start], place[stop - 1] + 1)
+                before: Outputs | None = None
+                if begins[start]:  # what is new in a row becomes known after the row was predicted
+                    if learner.can_learn:
+                        before = learner.predict(self._matrix(encoded.features, columns), keys_here)
+                    learner.add_features(new_features[int(place[start])])
+                X = self._matrix(encoded.features, columns)
+                if learns := roles[start] == LEARN and learner.can_learn:
                     out = learner.learn(X, y[here], keys_here)
                     self.learned += int(stop - start)
-                    parts.append(with_targets(self._decided(out), rows[here], y[here], keys_here))
                 else:
-                    out = self._decided(learner.predict(X, keys_here))
-                    parts.append(with_targets(out, rows[here], y[here], keys_here))
-                    if self.preparer.key is not None:
-                        self.waiting.add(X, parts[-1])
+                    out = before or learner.predict(X, keys_here)
+                parts.append(with_targets(self._decided(before or out), rows[here], y[here], keys_here))
+                if not learns and self.preparer.key is not None:
+                    self.waiting.add(X, parts[-1])
         if learner.budget is not None and self.learned > learner.budget:
             self.notices("budget", f"{self.algorithm} stores {learner.budget} rows; later rows only update the weights "
                          "of its kernels")  # fmt: skip
@@ -122,11 +125,11 @@ class StreamModel:
             yield start, max(end, start + 1)
             start = max(end, start + 1)
 
-    def _matrix(self, features: dict[str, Vector], start: int, stop: int) -> Matrix:
+    def _matrix(self, features: dict[str, Vector], rows: slice) -> Matrix:
         names = () if self.learner is None else self.learner.names
-        X = np.empty((stop - start, len(names)))
+        X = np.empty((rows.stop - rows.start, len(names)))
         for k, name in enumerate(names):
-            X[:, k] = features[name][start:stop]
+            X[:, k] = features[name][rows]
         return X
 
     def _learn_late(self, key: str, target: float | str, late: LateTargets) -> None:
@@ -146,7 +149,7 @@ class StreamModel:
         if self.learned == 0 or self.learner is None:
             raise DataError("the model has learned no row yet; there is nothing to predict from")
         batch, y, keys = self.preparer.split(batch, learn=False)
-        X = self._matrix(self.encoder.encode(batch, learn=False).features, 0, len(batch.rows))
+        X = self._matrix(self.encoder.encode(batch, learn=False).features, slice(0, len(batch.rows)))
         return with_targets(self._decided(self.learner.predict(X, keys)), batch.rows, y, keys)
 
     def check_threshold(self) -> None:

@@ -213,9 +213,8 @@ class Source:
 
     def _parse_binary(self, piece: Piece) -> Batch:
         batch: pa.RecordBatch = piece.content
-        names = batch.schema.names
-        check_unique(piece.name, names)
-        columns = {name: batch.column(k) for k, name in enumerate(names) if self.reading.wanted(name)}
+        check_unique(piece.name, batch.schema.names)
+        columns = binary.columns_of(batch, self.reading.wanted)
         return Batch(piece.before + np.arange(1, len(batch) + 1), columns)
 
 

@@ -40,6 +40,7 @@ from omkl.estimators.core import (
 from omkl.estimators.cores import Scaling, new_label_core, new_number_core, settings_of
 from omkl.estimators.documentation import with_parameters
 from omkl.lock import Locked, ModelLock, locked
+from omkl.names import clash
 from omkl.validation import require, require_whole
 
 C = TypeVar("C", bound=Core)
@@ -104,7 +105,10 @@ class Estimator(Locked, Generic[C, Y]):
             return self._core
         try:
             check_row(x)
+            plain = not clash([str(name) for name in x])
         except NotANumber:
+            plain = False
+        if not plain:
             encoder = encoder_after(())
             features = encoder.row(x)
             if features:
@@ -144,21 +148,28 @@ class Estimator(Locked, Generic[C, Y]):
     # Frames
 
     @locked
-    def _learn_rows(self, frame: Frame, learn: Callable[[C, Matrix, slice], R]) -> tuple[int, list[R]]:
-        """What `learn` returns for the rows between two that bring new features, and how many had none before them."""
+    def _learn_rows(
+        self, frame: Frame, predict: Callable[[C, Matrix], R], learn: Callable[[C, Matrix, slice], R]
+    ) -> tuple[int, list[R]]:
+        """How many rows came before there was any feature, and what was predicted for the others before learning."""
         core = self._core
-        if (core is None or core.encoder is None) and is_numeric(frame):
+        if core is None:
+            plain = not clash(frame.columns)
+        else:
+            plain = core.encoder is None and set(frame.columns) <= set(core.names)
+        if plain and is_numeric(frame):
             core = self._start(frame.columns)
             with core.lock:
-                core.add_features(frame.columns)
                 return 0, [learn(core, matrix(frame, core), slice(None))]
         from omkl.encoder import of_frame  # pyarrow takes time to load, and numbers do without
-        from omkl.estimators.tables import first_names, learn_table, learnable
+        from omkl.estimators.tables import Calls, first_names, learn_table, learnable
 
         rows, start = learnable(core, of_frame(frame)), 0
+        if core is None and not rows.new:
+            return len(frame), []
         if core is None:
             start, core = rows.start, self._start(first_names(rows))
-        return start, learn_table(core, rows, partial(learn, core), start)
+        return start, learn_table(core, rows, Calls(partial(predict, core), partial(learn, core)), start)
 
 
 def is_numeric(frame: Frame) -> bool:
@@ -242,7 +253,9 @@ class Regressor(Estimator[NumberCore, float], base.MiniBatchRegressor):
         if not np.isfinite(targets).all():
             row = int(np.argmin(np.isfinite(targets)))
             raise ValueError(f"y must be finite, got {targets[row]} in row {row} (no row was learned)")
-        start, parts = self._learn_rows(frame, lambda core, X, at: core.learn_rows(X, targets[at]))
+        start, parts = self._learn_rows(
+            frame, lambda core, X: core.predict(X), lambda core, X, at: core.learn_rows(X, targets[at])
+        )
         return np.concatenate((np.zeros(start), *parts))
 
 
@@ -324,7 +337,11 @@ class Classifier(Estimator[LabelCore, Hashable], base.MiniBatchClassifier):
         given = y.tolist() if hasattr(y, "tolist") else list(y)
         require(len(given) == len(frame), "y", f"one label for each of the {len(frame)} rows", len(given))
         labels = [validation.label(each, f" in row {row} (no row was learned)") for row, each in enumerate(given)]
-        start, parts = self._learn_rows(frame, lambda core, X, at: core.learn_rows_probabilities(X, labels[at]))
+        start, parts = self._learn_rows(
+            frame,
+            lambda core, X: core.probabilities(X),
+            lambda core, X, at: core.learn_rows_probabilities(X, labels[at]),
+        )
         known = [] if self._core is None else self._core.labels
         return stacked([np.zeros((start, 0)), *parts], len(known), 0.0), known
 

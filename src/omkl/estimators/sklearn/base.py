@@ -171,8 +171,10 @@ class Regressor(RegressorMixin, Estimator):  # type: ignore[misc]  # scikit-lear
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Forget what was learned and learn the rows in their order."""
         with self._unchanged_on_error():
+            self.__dict__.pop("core_", None)
             rows, targets = self._validated(X, y, reset=True)
             self._learn_checked(rows, targets, None, first=True)
+            inputs.require_feature(self)
         return self
 
     @locked
@@ -210,7 +212,7 @@ class Regressor(RegressorMixin, Estimator):  # type: ignore[misc]  # scikit-lear
         def learn(X: Matrix, at: slice) -> Vector:
             return self.core_.learn_rows(X, targets[at], None if weight is None else weight[at])
 
-        return inputs.learn(self, rows, first, learn, np.zeros(1))
+        return inputs.learn(self, rows, first, lambda X: self.core_.predict(X), learn, np.zeros(1))
 
 
 class Classifier(ClassifierMixin, Estimator):  # type: ignore[misc]  # scikit-learn has no types
@@ -242,9 +244,11 @@ class Classifier(ClassifierMixin, Estimator):  # type: ignore[misc]  # scikit-le
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Forget what was learned and learn the rows in their order."""
         with self._unchanged_on_error():
+            self.__dict__.pop("core_", None)
             rows, labels = self._validated(X, y, reset=True)
             self.classes_ = np.unique(labels)
             self._learn_checked(rows, labels, None, first=True)
+            inputs.require_feature(self)
         return self
 
     @locked
@@ -322,7 +326,11 @@ class Classifier(ClassifierMixin, Estimator):  # type: ignore[misc]  # scikit-le
             w = None if weight is None else weight[at]
             return self.core_.learn_rows_probabilities(X, labels[at].tolist(), w, self.classes_)
 
-        return inputs.learn(self, rows, first, learn, np.full((1, len(self.classes_)), 1 / len(self.classes_)))
+        def predict(X: Matrix) -> Matrix:
+            return self.core_.probabilities(X, self.classes_)
+
+        unknown = np.full((1, len(self.classes_)), 1 / len(self.classes_))
+        return inputs.learn(self, rows, first, predict, learn, unknown)
 
 
 def checked_weights(sample_weight: ArrayLike, y: Array) -> Vector:

@@ -13,6 +13,7 @@ from omkl import validation
 from omkl.arrays import Matrix
 from omkl.estimators.core import Core, in_order
 from omkl.features import column_names
+from omkl.names import clash
 
 if TYPE_CHECKING:
     from omkl.encoder import Batch
@@ -43,22 +44,34 @@ def rows(estimator: Fitted, X: ArrayLike) -> Matrix:
 
 
 def learn(
-    estimator: Fitted, rows: Rows, first: bool, learn_features: Callable[[Matrix, slice], Matrix], unknown: Matrix
+    estimator: Fitted,
+    rows: Rows,
+    first: bool,
+    predict_features: Callable[[Matrix], Matrix],
+    learn_features: Callable[[Matrix, slice], Matrix],
+    unknown: Matrix,
 ) -> Matrix:
     """What `learn_features` returns for the rows; `unknown` for each that came before there was any feature."""
     if isinstance(rows, np.ndarray):
         if first:
             estimator.core_ = estimator.new_core(names(estimator))
         return learn_features(arranged(estimator, rows), slice(None))
-    from omkl.estimators.tables import first_names, learn_table, learnable
+    from omkl.estimators.tables import Calls, first_names, learn_table, learnable
 
     table = learnable(None if first else estimator.core_, rows)
     start = table.start if first else 0
-    if first:
+    parts: list[Matrix] = []
+    if first and table.new:
         estimator.core_ = estimator.new_core(first_names(table))
-    return np.concatenate(
-        [np.repeat(unknown, start, axis=0), *learn_table(estimator.core_, table, learn_features, start)]
-    )
+    if not first or table.new:
+        parts = learn_table(estimator.core_, table, Calls(predict_features, learn_features), start)
+    return np.concatenate([np.repeat(unknown, start, axis=0), *parts])
+
+
+def require_feature(estimator: Fitted) -> None:
+    """Something was learned."""
+    if "core_" not in vars(estimator):
+        raise ValueError("every cell of X is empty; give at least one column with a value")
 
 
 def checked(estimator: Fitted, X: ArrayLike, reset: bool) -> Rows:
@@ -128,7 +141,7 @@ def _as_table(estimator: Fitted, frame: "nw.DataFrame[Any]", reset: bool) -> boo
     if core is not None and core.encoder is not None:
         return True
     fitted_on_arrays = core is not None and not hasattr(estimator, "feature_names_in_")
-    return not fitted_on_arrays and not validation.plain_numbers(frame)
+    return not fitted_on_arrays and (clash(frame.columns) or not validation.plain_numbers(frame))
 
 
 def _finite(estimator: Fitted) -> dict[str, object]:

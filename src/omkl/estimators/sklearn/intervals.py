@@ -36,4 +36,7 @@ class IntervalRegressor(Regressor):
         def learn(X: Matrix, at: slice) -> Matrix:
             return self.core_.learn_rows_interval(X, targets[at], coverage)
 
-        return inputs.learn(self, rows, first, learn, np.zeros((1, 3)))
+        def predict(X: Matrix) -> Matrix:
+            return np.column_stack((self.core_.predict(X), self.core_.predict_interval(X, coverage)))
+
+        return inputs.learn(self, rows, first, predict, learn, np.zeros((1, 3)))
