@@ -104,6 +104,9 @@ def learn(
     model: StreamFile,
     data: Data,
     out: Annotated[str | None, typer.Option(metavar="FILE", help="Write the model here, not over MODEL.")] = None,
+    target: Annotated[
+        str | None, typer.Option(metavar="COLUMN", help="The column to predict, for an estimator saved in Python.")
+    ] = None,
     predictions: Predictions = None,
     keep: Keep = None,
     probabilities: Probabilities = False,
@@ -133,7 +136,7 @@ def learn(
         files = Options(data=tuple(data), start=model, model=out or model, predictions=predictions,
                         checkpoint=checkpoint, report=report)  # fmt: skip
         check_files(files)  # before the model is opened
-        start = load_stream_model(model)
+        start = load_stream_model(model, target, learn=True)
         columns = start.preparer
         options = checked_options(
             data, target=start.target, learner=start.algorithm, key=columns.key, pending=columns.waiting.capacity,
@@ -186,20 +189,28 @@ def predict(
             raise typer.Exit(INTERRUPTED)
 
 
-def load_stream_model(path: str) -> "StreamModel":
-    """The model in this file, which must be one that `omkl run` wrote."""
+def load_stream_model(path: str, target: str | None = None, learn: bool = False) -> "StreamModel":
+    """The model in this file: one that `omkl run` wrote, or an estimator."""
     from omkl import persist
     from omkl.stream.checkpoint import Checkpoint
+    from omkl.stream.estimators import is_estimator, of_estimator
     from omkl.stream.model import StreamModel
 
-    found = persist.load(path)
+    found = persist.read(path)
     if isinstance(found, Checkpoint):
         return found.model
-    if not isinstance(found, StreamModel):
+    if isinstance(found, StreamModel):
+        if target is not None and target != found.target:
+            raise ValueError(f"{path}: it predicts {found.target!r}, not {target!r} (--target)")
+        return found
+    if not is_estimator(found):
         raise ValueError(
-            f"{path}: a {type(found).__name__}, which does not know the columns of a file; wanted a model of omkl run"
+            f"{path}: a {type(found).__name__}, which does not know the columns of a file; wanted a model of omkl run "
+            "or an estimator"
         )
-    return found
+    if learn and target is None and "target_name_" not in vars(found):
+        raise ValueError(f"{path}: an estimator that does not know the name of its target; give it with --target")
+    return of_estimator(found, target, path)
 
 
 def run_and_show(run: "Run", quiet: bool, as_json: bool) -> None:

@@ -6,9 +6,8 @@ one moment holds `lock`.
 """
 
 import copy
-import math
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple, Self, TypeVar
 
 import numpy as np
@@ -17,6 +16,7 @@ from omkl import algorithms
 from omkl.algorithms.base import AlgorithmSettings, Task
 from omkl.arrays import Array, Matrix, Vector
 from omkl.engine import gather
+from omkl.estimators.rows import Cells, NotANumber, Row, check_row, encoder_after, in_order, not_a_number
 from omkl.lock import Locked, ModelLock, locked
 from omkl.online import Online
 from omkl.persist import Arrays, Json, demand, require_finite
@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from omkl.encoder import Encoder
 
 Scale = Literal["online", "none"]
-Row = dict[Hashable, float]
-Cells = Mapping[Hashable, object]  # of a row: numbers, text, timestamps, None
 S = TypeVar("S", bound=RunningStatistics)
 
 
@@ -225,6 +223,10 @@ class NumberCore(Core):
         """(rows, 2): lower and upper end."""
         raise self._no_intervals()
 
+    def predict_interval_row(self, x: Cells, coverage: float) -> tuple[float, float]:
+        """The same for one row."""
+        raise self._no_intervals()
+
     def learn_rows_interval(self, X: Matrix, y: Vector, coverage: float) -> Matrix:
         """(rows, 3): prediction, lower and upper end of each row, before it was learned."""
         raise self._no_intervals()
@@ -288,61 +290,6 @@ class LabelCore(Core):
         out = np.full((len(scores), len(classes)), self.unknown)
         out[:, place] = scores
         return out
-
-
-def check_row(x: Cells) -> Vector:
-    """The values of a row of numbers, which is refused before any of its features becomes known."""
-    names, values = tuple(x), np.empty(len(x))
-    if (found := gather(x, names, 0.0, values)) < 0:  # type: ignore[arg-type]  # it looks at every value
-        raise not_a_number(x, names[-1 - found])
-    return values
-
-
-def encoder_after(names: Sequence[Hashable]) -> "Encoder":
-    """An encoder for what comes after rows of numbers with these names."""
-    from omkl.encoder import Encoder, text_names, warn  # pyarrow takes time to load, and numbers do without
-
-    return Encoder.of_numbers(text_names(names), warn)
-
-
-def checked_cells(x: Cells) -> dict[Hashable, object]:
-    """A row that can be learned later."""
-    try:
-        return dict(zip(x, check_row(x).tolist(), strict=True))
-    except NotANumber:
-        from omkl.encoder import of_row
-
-        of_row(x)  # refuses what cannot be used
-        return {name: None if cell != cell else cell for name, cell in x.items()}  # NaN is a missing value, as None is
-
-
-class NotANumber(Exception):
-    """A cell that is no finite number."""
-
-
-def not_a_number(x: Cells, name: Hashable) -> Exception:
-    """The error of a row of features, which must be numbers; infinite ones are refused, others may be encoded."""
-    try:
-        infinite = math.isinf(x[name])  # type: ignore[arg-type]  # what is no number raises an error
-    except (TypeError, ValueError, OverflowError):
-        infinite = False
-    if infinite:
-        return ValueError(f"feature {name!r} must be a finite number, got {x[name]!r}; drop the row, or pass None")
-    return NotANumber(name)
-
-
-def in_order(names: set[Hashable]) -> list[Hashable]:
-    """The order in which new features are added, whatever order they came in: numbers by value, then names.
-
-    >>> in_order({"b", "10", "9", "a"})
-    ['9', '10', 'a', 'b']
-    """
-
-    def rank(name: Hashable) -> tuple[bool, int, str]:
-        text = str(name)
-        return (False, int(text), "") if text.isdecimal() else (True, 0, text)
-
-    return sorted(names, key=rank)
 
 
 def only(learners: list[Online]) -> Online:

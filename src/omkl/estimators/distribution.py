@@ -10,7 +10,8 @@ from omkl.algorithms.graph_mkl.constants import ONE_SIGMA
 from omkl.algorithms.graph_mkl.intervals import half_width, interval
 from omkl.arrays import Matrix, Vector
 from omkl.estimators.classification import LEAST_PROBABILITY, split_at_new_labels, stacked
-from omkl.estimators.core import Cells, LabelCore, NumberCore, Scale, only
+from omkl.estimators.core import LabelCore, NumberCore, Scale, only
+from omkl.estimators.rows import Cells
 from omkl.online import Online
 from omkl.persist import Arrays, Json, demand, plain
 
@@ -73,6 +74,11 @@ class DistributionRegressionCore(NumberCore):
         with self._lock:
             mean, deviation = self.predict_std(self.row(x, learn=False)[None])[0]
             return float(mean), float(deviation)
+
+    def predict_interval_row(self, x: Cells, coverage: float) -> tuple[float, float]:
+        with self._lock:
+            lower, upper = self.predict_interval(self.row(x, learn=False)[None], coverage)[0]
+            return float(lower), float(upper)
 
     def learn_row(self, x: Cells, y: float, weight: float) -> None:
         with self._lock:

@@ -3,13 +3,16 @@
 import copy
 from collections.abc import Callable, Hashable, Sequence
 from itertools import pairwise
-from typing import Generic, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
 import numpy as np
 
 from omkl.arrays import Matrix
-from omkl.encoder import Batch, Encoded, Encoder, warn
-from omkl.estimators.core import Core, encoder_after, in_order
+from omkl.estimators.core import Core
+from omkl.estimators.rows import encoder_after, in_order
+
+if TYPE_CHECKING:
+    from omkl.encoder import Batch, Encoded, Encoder
 
 R = TypeVar("R")
 
@@ -19,7 +22,7 @@ class TableRows(NamedTuple):
 
     X: Matrix  # (n, features known in the end)
     new: dict[int, list[Hashable]]  # features to add, by the row before which to add them
-    encoder: Encoder  # that has seen these rows
+    encoder: "Encoder | None"  # that has seen these rows; None where all cells are numbers
 
     def features(self, first: int, last: int, known: int) -> Matrix:
         """Some of the rows, with the features known then."""
@@ -31,18 +34,16 @@ class TableRows(NamedTuple):
         return min(self.new, default=len(self.X))
 
 
-def learnable(core: Core | None, batch: Batch) -> TableRows:
+def learnable(core: Core | None, batch: "Batch") -> TableRows:
     """The rows of a table; what is new in them becomes known with `learn_table`."""
-    if core is None:
-        encoder = Encoder(warn)
-    else:
-        encoder = encoder_after(core.names) if core.encoder is None else core.encoder.copy()
+    names = () if core is None else core.names
+    encoder = encoder_after(names) if core is None or core.encoder is None else core.encoder.copy()
     encoded = encoder.encode(batch)
     new: dict[int, list[Hashable]] = {}
     for name, row in encoded.arrivals.items():
         new.setdefault(row, []).append(name)
     new = {row: in_order(set(new[row])) for row in sorted(new)}
-    names = [*(() if core is None else core.names), *(name for some in new.values() for name in some)]
+    names = (*names, *(name for some in new.values() for name in some))
     return TableRows(matrix(encoded, names, len(batch.rows)), new, encoder)
 
 
@@ -64,7 +65,8 @@ def learn_table(core: Core, rows: TableRows, calls: Calls[R], start: int = 0) ->
         if rows.new:
             kept = {**copy.deepcopy(core).__dict__, **kept, "_lock": core.lock}
         try:
-            core.names, core.encoder = tuple(str(name) for name in core.names), rows.encoder
+            if rows.encoder is not None:
+                core.names, core.encoder = tuple(str(name) for name in core.names), rows.encoder
             parts = []
             for first, last in pairwise(edges):
                 before = core.names
@@ -81,13 +83,13 @@ def learn_table(core: Core, rows: TableRows, calls: Calls[R], start: int = 0) ->
     return parts
 
 
-def features_of(core: Core, batch: Batch) -> Matrix:
+def features_of(core: Core, batch: "Batch") -> Matrix:
     """The rows of a table for a prediction: nothing becomes known."""
     encoder = encoder_after(core.names) if core.encoder is None else core.encoder
     return matrix(encoder.encode(batch, learn=False), core.names, len(batch.rows))
 
 
-def matrix(encoded: Encoded, names: Sequence[Hashable], rows: int) -> Matrix:
+def matrix(encoded: "Encoded", names: Sequence[Hashable], rows: int) -> Matrix:
     X = np.empty((rows, len(names)))
     for k, name in enumerate(names):
         X[:, k] = encoded.features[str(name)]

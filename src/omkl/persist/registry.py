@@ -25,6 +25,7 @@ class Codec(NamedTuple, Generic[M]):
     classes: tuple[type[M], ...]
     encode: Callable[[M, bool], tuple[Json, Arrays]]  # (model, compact) -> (body, arrays)
     decode: Callable[[Json, Arrays], M]
+    published: Callable[[M], Any] = lambda model: model  # what `load` returns for a model
 
 
 _CODECS: dict[str, Codec[Any]] = {}
@@ -74,7 +75,15 @@ def save(model: object, path: str | os.PathLike[str]) -> None:
 
 
 def load(path: str | os.PathLike[str]) -> Any:
-    """The model that `save` wrote; it continues learning as if it had never stopped."""
+    """The model that `save` wrote; it continues learning as if it had never stopped.
+
+    What the command line wrote is an estimator here.
+    """
+    return _published(read(path))
+
+
+def read(path: str | os.PathLike[str]) -> Any:
+    """The model as its own module has it."""
     with open(path, "rb") as file:
         start = file.read(FRONT.size)
         # of a file that is none of omkl's, be it an endless one, no more than this is read
@@ -93,7 +102,11 @@ def to_bytes(model: object) -> bytes:
 
 def from_bytes(data: bytes) -> Any:
     """The model that `to_bytes` or `save` made."""
-    return _read(data, "these bytes")
+    return _published(_read(data, "these bytes"))
+
+
+def _published(model: object) -> object:
+    return next(codec.published(model) for codec in _CODECS.values() if type(model) in codec.classes)
 
 
 def _read(data: bytes, where: str) -> object:

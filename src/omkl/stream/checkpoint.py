@@ -41,7 +41,7 @@ def load_checkpoint(options: Options) -> Checkpoint | None:
     path = options.checkpoint
     if path is None or not os.path.exists(path):
         return None
-    found = persist.load(path)
+    found = persist.read(path)
     if not isinstance(found, Checkpoint):
         raise ModelFileError(f"{path}: not a checkpoint but a model; choose another name for the checkpoint")
     before = Options().decisive() | found.progress.options  # older checkpoints lack the newer options

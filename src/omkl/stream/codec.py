@@ -4,6 +4,7 @@ from omkl import persist
 from omkl.encoder.columns import Encoder
 from omkl.notices import Notices
 from omkl.persist import Arrays, Codec, Json, claims, demand, float_array
+from omkl.stream.estimators import to_estimator
 from omkl.stream.learner import new_learner
 from omkl.stream.model import StreamModel
 from omkl.stream.prepare import Preparer
@@ -97,4 +98,4 @@ def _encode(model: StreamModel, compact: bool) -> tuple[Json, Arrays]:
     return encode(model, arrays), arrays
 
 
-persist.register("stream", Codec((StreamModel,), _encode, decode))
+persist.register("stream", Codec((StreamModel,), _encode, decode, to_estimator))

@@ -23,7 +23,7 @@ Facts = dict[str, persist.Json]
 
 def facts(path: str) -> Facts:
     """The main facts about the model in this file, as JSON."""
-    return describe(persist.load(path), {"file": path, "bytes": os.path.getsize(path)})
+    return describe(persist.read(path), {"file": path, "bytes": os.path.getsize(path)})
 
 
 @singledispatch

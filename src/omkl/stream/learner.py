@@ -13,9 +13,10 @@ from omkl.algorithms.base import Task
 from omkl.arrays import Array, Mask, Matrix, Vector
 from omkl.encoder.columns import Encoded
 from omkl.estimators import files
-from omkl.estimators.core import Core, LabelCore, in_order
+from omkl.estimators.core import Core, LabelCore
 from omkl.estimators.cores import AnyCore
 from omkl.estimators.declaration import Declaration
+from omkl.estimators.rows import in_order
 from omkl.kernels import Kernel
 from omkl.notices import Notify
 from omkl.persist import Arrays, Json, demand

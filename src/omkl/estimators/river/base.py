@@ -19,26 +19,18 @@ import numpy as np
 from narwhals.typing import IntoDataFrame, IntoSeries
 from numpy.typing import ArrayLike
 from river import base, proba
+from river.conf.interval import Interval
 
 from omkl import validation
 from omkl.algorithms.base import AlgorithmSettings, Task
 from omkl.arrays import Matrix, Vector
 from omkl.estimators.classification import stacked
-from omkl.estimators.core import (
-    Cells,
-    Core,
-    LabelCore,
-    NotANumber,
-    NumberCore,
-    Scale,
-    check_row,
-    checked_cells,
-    encoder_after,
-    in_order,
-    make_seed,
-)
+from omkl.estimators.core import Core, LabelCore, NumberCore, Scale, make_seed
 from omkl.estimators.cores import Scaling, new_label_core, new_number_core, settings_of
 from omkl.estimators.documentation import with_parameters
+from omkl.estimators.river.frames import Frame, as_frame, as_series, features, is_numeric, matrix
+from omkl.estimators.rows import Cells, NotANumber, check_row, checked_cells, encoder_after, in_order
+from omkl.estimators.tables import Calls, TableRows, first_names, learn_table, learnable
 from omkl.lock import Locked, ModelLock, locked
 from omkl.names import clash
 from omkl.validation import require, require_whole
@@ -46,7 +38,6 @@ from omkl.validation import require, require_whole
 C = TypeVar("C", bound=Core)
 Y = TypeVar("Y")  # a number, or a label
 R = TypeVar("R")
-Frame = nw.DataFrame[IntoDataFrame]
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -153,58 +144,20 @@ class Estimator(Locked, Generic[C, Y]):
     ) -> tuple[int, list[R]]:
         """How many rows came before there was any feature, and what was predicted for the others before learning."""
         core = self._core
-        if core is None:
-            plain = not clash(frame.columns)
-        else:
-            plain = core.encoder is None and set(frame.columns) <= set(core.names)
+        plain = not clash(frame.columns) if core is None else core.encoder is None
         if plain and is_numeric(frame):
-            core = self._start(frame.columns)
-            with core.lock:
-                return 0, [learn(core, matrix(frame, core), slice(None))]
-        from omkl.encoder import of_frame  # pyarrow takes time to load, and numbers do without
-        from omkl.estimators.tables import Calls, first_names, learn_table, learnable
+            core, start = self._start(frame.columns), 0
+            new = in_order({*frame.columns} - {*core.names})
+            rows = TableRows(matrix(frame, [*core.names, *new], core.missing), {0: new} if new else {}, None)
+        else:
+            from omkl.encoder import of_frame  # pyarrow takes time to load, and numbers do without
 
-        rows, start = learnable(core, of_frame(frame)), 0
-        if core is None and not rows.new:
-            return len(frame), []
-        if core is None:
-            start, core = rows.start, self._start(first_names(rows))
+            rows = learnable(core, of_frame(frame))
+            if core is None and not rows.new:
+                return len(frame), []
+            start = 0 if core else rows.start
+            core = core or self._start(first_names(rows))
         return start, learn_table(core, rows, Calls(partial(predict, core), partial(learn, core)), start)
-
-
-def is_numeric(frame: Frame) -> bool:
-    """Whether every cell of a frame is a finite number; an infinite one is refused."""
-    if not validation.plain_numbers(frame):
-        return False
-    for name in frame.columns:
-        validation.finite_column(frame[name], name)
-    return True
-
-
-def matrix(frame: Frame, core: Core) -> Matrix:
-    """The frame's columns in the order of the core's names; NaN, or 0 without scaling, where one is missing."""
-    if core.encoder is not None or not is_numeric(frame):
-        from omkl.encoder import of_frame
-        from omkl.estimators.tables import features_of
-
-        return features_of(core, of_frame(frame))
-    X = np.full((len(frame), len(core.names)), core.missing)
-    for k, name in enumerate(core.names):
-        if isinstance(name, str) and name in frame.columns:
-            X[:, k] = frame[name].to_numpy()
-    return X
-
-
-def as_frame(X: IntoDataFrame) -> Frame:
-    return nw.from_native(X, eager_only=True)
-
-
-def as_series(name: str, values: Vector | Sequence[Hashable], like: Frame) -> IntoSeries:
-    """A series of the kind that `like` is made of, with its index where it has one."""
-    series = nw.new_series(name, values, backend=nw.get_native_namespace(like))
-    index = nw.maybe_get_index(like)
-    made: IntoSeries = (series if index is None else nw.maybe_set_index(series, index=index)).to_native()
-    return made
 
 
 class Regressor(Estimator[NumberCore, float], base.MiniBatchRegressor):
@@ -237,7 +190,7 @@ class Regressor(Estimator[NumberCore, float], base.MiniBatchRegressor):
         if core is None:
             return as_series("prediction", np.zeros(len(frame)), frame)
         with core.lock:
-            return as_series("prediction", core.predict(matrix(frame, core)), frame)
+            return as_series("prediction", core.predict(features(frame, core)), frame)
 
     def learn_many(self, X: IntoDataFrame, y: ArrayLike) -> None:
         """Learn the rows of a frame in their order: the same as `learn_one` on each of them."""
@@ -307,7 +260,7 @@ class Classifier(Estimator[LabelCore, Hashable], base.MiniBatchClassifier):
         p, labels = np.empty((len(frame), 0)), list[Hashable]()
         if core is not None:
             with core.lock:
-                p, labels = core.probabilities(matrix(frame, core)), core.labels
+                p, labels = core.probabilities(features(frame, core)), core.labels
         columns = {label: as_series(str(label), p[:, k], frame) for k, label in enumerate(labels)}
         native = nw.get_native_namespace(frame)
         made: IntoDataFrame = native.DataFrame(columns) if columns else native.DataFrame()
@@ -320,7 +273,7 @@ class Classifier(Estimator[LabelCore, Hashable], base.MiniBatchClassifier):
         if core is None or not core.labels:
             return as_series("prediction", [None] * len(frame), frame)
         with core.lock:
-            best = np.argmax(core.probabilities(matrix(frame, core)), axis=1)
+            best = np.argmax(core.probabilities(features(frame, core)), axis=1)
             return as_series("prediction", [core.labels[k] for k in best], frame)
 
     def learn_many(self, X: IntoDataFrame, y: Iterable[Hashable]) -> None:
@@ -350,18 +303,33 @@ class DistributionRegressor(Regressor):
     """A regressor whose predictions can be distributions."""
 
     @overload
-    def predict_one(self, x: Cells, key: Hashable = None, with_dist: Literal[False] = False) -> float: ...
+    def predict_one(
+        self, x: Cells, key: Hashable = None, with_dist: Literal[False] = False, with_interval: Literal[False] = False
+    ) -> float: ...
 
     @overload
     def predict_one(self, x: Cells, key: Hashable = None, *, with_dist: Literal[True]) -> proba.Gaussian: ...
 
-    def predict_one(self, x: Cells, key: Hashable = None, with_dist: bool = False) -> float | proba.Gaussian:
-        """The prediction for x; `with_dist` as a Gaussian whose standard deviation holds 68 % to either side."""
-        if not with_dist:
+    @overload
+    def predict_one(self, x: Cells, key: Hashable = None, *, with_interval: float) -> Interval: ...
+
+    def predict_one(
+        self, x: Cells, key: Hashable = None, with_dist: bool = False, with_interval: float = False
+    ) -> float | proba.Gaussian | Interval:
+        """The prediction for x; with a key the row is stored until `learn_key`.
+
+        `with_dist` gives a Gaussian whose standard deviation holds 68 % to either side; `with_interval` the interval
+        that holds so many of the targets (True stands for 0.9). Both can be passed to a pipeline too.
+        """
+        if not with_dist and with_interval is False:
             return super().predict_one(x, key)
         if key is not None:
             self._store(key, x)
         core = self._core
+        if with_interval is not False:
+            coverage = 0.9 if with_interval is True else with_interval
+            lower, upper = (-np.inf, np.inf) if core is None else core.predict_interval_row(x, coverage)
+            return Interval(lower=lower, upper=upper)
         mean, deviation = (0.0, 0.0) if core is None else core.predict_std_row(x)
-        gaussian: proba.Gaussian = proba.Gaussian._from_state(2, mean, deviation**2, 0)  # type: ignore[no-untyped-call]  # river's
+        gaussian: proba.Gaussian = proba.Gaussian._from_state(2, mean, deviation**2, 0)
         return gaussian

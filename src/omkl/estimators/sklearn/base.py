@@ -25,6 +25,7 @@ from omkl.estimators.cores import Scaling, new_label_core, new_number_core, sett
 from omkl.estimators.documentation import with_parameters
 from omkl.estimators.sklearn import inputs
 from omkl.estimators.sklearn.inputs import Rows
+from omkl.estimators.sklearn.single import SingleLabels, SingleNumbers
 from omkl.features import column_names
 from omkl.kernels import Kernel
 from omkl.lock import Locked, LockOnDemand, locked
@@ -43,6 +44,7 @@ class FittedAttributes:
     core_: Core
     n_features_in_: int
     feature_names_in_: Array  # where the features came with names
+    target_name_: str  # where the target came with one
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -149,7 +151,7 @@ class Estimator(Locked, BaseEstimator, FittedAttributes):  # type: ignore[misc] 
         return plots.weights(self.kernels_, np.atleast_2d(self.kernel_weights_).mean(axis=0), ax)
 
 
-class Regressor(RegressorMixin, Estimator):  # type: ignore[misc]  # scikit-learn has no types
+class Regressor(RegressorMixin, Estimator, SingleNumbers):  # type: ignore[misc]  # scikit-learn has no types
     """A number as target."""
 
     task = "regression"
@@ -215,7 +217,7 @@ class Regressor(RegressorMixin, Estimator):  # type: ignore[misc]  # scikit-lear
         return inputs.learn(self, rows, first, lambda X: self.core_.predict(X), learn, np.zeros(1))
 
 
-class Classifier(ClassifierMixin, Estimator):  # type: ignore[misc]  # scikit-learn has no types
+class Classifier(ClassifierMixin, Estimator, SingleLabels):  # type: ignore[misc]  # scikit-learn has no types
     """A label as target."""
 
     task = "classification"

@@ -14,6 +14,7 @@ from omkl.estimators.core import LabelCore
 from omkl.estimators.sklearn import estimators
 from omkl.estimators.sklearn.base import Estimator
 from omkl.features import column_names
+from omkl.persist import claims
 
 LARGEST_LABELS = 2**26  # bytes of an array of labels; in one of strings all are as long as the longest
 
@@ -72,6 +73,8 @@ def encode(model: Estimator, compact: bool) -> tuple[persist.Json, persist.Array
     }
     if core is not None:
         body["fitted"] = {"n_features_in_": model.n_features_in_}
+        if hasattr(model, "target_name_"):
+            body["fitted"]["target_name_"] = persist.plain(model.target_name_)
         if hasattr(model, "feature_names_in_"):
             body["fitted"]["feature_names_in_"] = [persist.plain(name) for name in model.feature_names_in_]
         if hasattr(model, "classes_"):
@@ -101,6 +104,8 @@ def decode(body: persist.Json, arrays: persist.Arrays) -> Estimator:
     by_position = core.encoder is None and core.names == tuple(column_names(columns))
     known = set(core.names if core.encoder is None else core.encoder.columns)
     persist.demand(by_position or known == set(fitted.get("feature_names_in_", ())), "features and names differ")
+    if "target_name_" in fitted:
+        model.target_name_ = claims.string(fitted["target_name_"], "the target")
     persist.demand(("classes_" in fitted) == isinstance(core, LabelCore), "labels are there for classification alone")
     if isinstance(core, LabelCore):
         model.classes_ = decode_labels(fitted["classes_"], fitted["dtype"])

@@ -11,7 +11,9 @@ from sklearn.utils.validation import validate_data
 
 from omkl import validation
 from omkl.arrays import Matrix
-from omkl.estimators.core import Core, in_order
+from omkl.estimators.core import Core
+from omkl.estimators.rows import in_order
+from omkl.estimators.tables import Calls, features_of, first_names, learn_table, learnable
 from omkl.features import column_names
 from omkl.names import clash
 
@@ -27,6 +29,7 @@ class Fitted(Protocol):
 
     core_: Core
     n_features_in_: int
+    target_name_: str
 
     @property
     def accepts_missing(self) -> bool: ...
@@ -38,9 +41,14 @@ def rows(estimator: Fitted, X: ArrayLike) -> Matrix:
     checked_rows = checked(estimator, X, reset=False)
     if isinstance(checked_rows, np.ndarray):
         return arranged(estimator, checked_rows)
-    from omkl.estimators.tables import features_of
-
     return features_of(estimator.core_, checked_rows)
+
+
+def note_target(estimator: "Fitted", y: object) -> None:
+    """Remember the target's name, where it has one: the command line looks for that column."""
+    name = getattr(y, "name", None)
+    if isinstance(name, str):
+        estimator.target_name_ = name
 
 
 def learn(
@@ -56,8 +64,6 @@ def learn(
         if first:
             estimator.core_ = estimator.new_core(names(estimator))
         return learn_features(arranged(estimator, rows), slice(None))
-    from omkl.estimators.tables import Calls, first_names, learn_table, learnable
-
     table = learnable(None if first else estimator.core_, rows)
     start = table.start if first else 0
     parts: list[Matrix] = []
@@ -88,6 +94,7 @@ def checked(estimator: Fitted, X: ArrayLike, reset: bool) -> Rows:
 
 def checked_with_target(estimator: Fitted, X: ArrayLike, y: ArrayLike, reset: bool, numeric: bool) -> tuple[Rows, Any]:
     """The same, with a target for each row."""
+    note_target(estimator, y)
     frame = _named_frame(X)
     if frame is not None and _as_table(estimator, frame, reset):
         table = checked(estimator, X, reset)
