@@ -92,7 +92,7 @@ class ClassificationCore(LabelCore):
 
     def scores(self, X: Matrix) -> Matrix:
         with self._lock:
-            Xs = self.scaled(X)
+            Xs = self.scaled(self.with_ids(X))
             columns = self._label_scores([online.predict_rows_unchecked(Xs) for online in self.each])
             return np.stack(columns, axis=1) if columns else np.empty((len(X), 0))
 
@@ -112,7 +112,8 @@ class ClassificationCore(LabelCore):
             checkpoints = [online.checkpoint() for online in self.learners]
             stats = None if self.inputs is None else self.inputs.stats.copy()
             try:
-                return self._learn_rows(X, y, weight)
+                with self.learning_ids(X, y, weight) as X:
+                    return self._learn_rows(X, y, weight)
             except BaseException:  # also too little memory, or Ctrl-C
                 self._labels, self.each, self.unseen = labels, each, unseen
                 if self.inputs is not None and stats is not None:
@@ -157,6 +158,7 @@ class ClassificationCore(LabelCore):
                 online.learn_unchecked(row, sign, weight)
             if self.inputs is not None:
                 self.inputs.commit()
+            self._learn_ids(y, weight)
 
     def encode_own(self, arrays: Arrays) -> dict[str, Json]:
         return {

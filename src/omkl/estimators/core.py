@@ -16,6 +16,8 @@ from omkl import algorithms
 from omkl.algorithms.base import AlgorithmSettings, Task
 from omkl.arrays import Array, Matrix, Vector
 from omkl.engine import gather
+from omkl.estimators.id_column import label_code
+from omkl.estimators.ids import WithIds
 from omkl.estimators.rows import Cells, NotANumber, Row, check_row, encoder_after, in_order, not_a_number
 from omkl.lock import Locked, ModelLock, locked
 from omkl.online import Online
@@ -29,7 +31,7 @@ Scale = Literal["online", "none"]
 S = TypeVar("S", bound=RunningStatistics)
 
 
-class Core(Locked, ABC):
+class Core(WithIds, Locked, ABC):
     """Inputs of named features, and the learners that they are passed to.
 
     Parameters
@@ -68,6 +70,7 @@ class Core(Locked, ABC):
         self.names = tuple(names)
         self.inputs = InputScaler(len(names)) if scale == "online" else None
         self.online = Online(learner, self._problem(self.names), seed)
+        self._add_ids(self.names)
         self._set_up()
 
     def _set_up(self) -> None:
@@ -85,6 +88,7 @@ class Core(Locked, ABC):
         other.online = self.online.fresh_copy(rng)
         other.inputs = None if self.inputs is None else InputScaler(len(self.names))
         other.encoder = None if self.encoder is None else self.encoder.copy()
+        other.ids = None if self.ids is None else self.ids.fresh()
         return other
 
     @property
@@ -133,15 +137,24 @@ class Core(Locked, ABC):
         A missing feature counts as its running mean, or as 0 where inputs are not scaled.
         """
         if self.encoder is not None:
-            return self._features(self.encoder.row(x, learn), learn)
+            return self._table_features(self.encoder.row(x, learn), learn)
         try:
             return self._features(x, learn)  # type: ignore[arg-type]  # other cells than numbers are noticed
         except NotANumber:
-            encoder = encoder_after(self.names)
+            encoder = encoder_after(self.names, self.task)
             features = encoder.row(x, learn)
             if learn:
                 self.names, self.encoder = tuple(str(name) for name in self.names), encoder
             return self._features(features, learn)
+
+    def _table_features(self, x: Row, learn: bool) -> Vector:
+        """The same for features that an encoder has made."""
+        row = self._features(x, learn) if self.ids is None else None
+        if row is not None and self.ids is None:
+            return row
+        if learn:
+            self.add_features(x)
+        return self._features(self.row_with_ids(x), learn)
 
     def _features(self, x: Row, learn: bool) -> Vector:
         """The same for a dictionary of numbers."""
@@ -153,14 +166,15 @@ class Core(Locked, ABC):
             raise not_a_number(x, self.names[-1 - found])
         if learn and found < len(x):
             check_row(x)
-            self.add_features(x)
+            self.add_features(x, encoded=self.encoder is not None)
             return self._features(x, learn)
         return row
 
     @locked
-    def add_features(self, names: Iterable[Hashable]) -> None:
+    def add_features(self, names: Iterable[Hashable], encoded: bool = True) -> None:
         """Make features known: a new problem with a column of frequencies for each of them, the state grown to fit.
 
+        Those that an encoder has made may be statistics of a column of many categories.
         An error, such as too little memory, leaves everything as it was.
         """
         new = in_order(set(names) - set(self.names))
@@ -176,6 +190,8 @@ class Core(Locked, ABC):
         for online, longer in zip(self.learners, grown, strict=True):
             online.become(longer)
         self.names, self.inputs, self._raw, self._row = names, inputs, raw, row
+        if encoded:
+            self._add_ids(new)
 
     def scaled(self, X: Matrix) -> Matrix:
         return X if self.inputs is None else self.inputs.transform(X)
@@ -195,6 +211,9 @@ class NumberCore(Core):
     """A core for regression: what estimators, fleets and streams may ask of it."""
 
     task = "regression"
+
+    def _codes(self, y: Sequence[float] | Vector) -> Matrix:
+        return np.asarray(y, dtype=np.float64)[:, None]
 
     @abstractmethod
     def predict(self, X: Matrix) -> Vector:
@@ -240,6 +259,10 @@ class LabelCore(Core):
 
     task = "classification"
     unknown: ClassVar[float]  # score of a label that has not come yet
+
+    def _codes(self, y: Sequence[Hashable]) -> Matrix:
+        index = {label: k for k, label in enumerate(self.labels)}
+        return np.array([label_code(index.setdefault(label, len(index))) for label in y]).reshape(-1, 2)
 
     @property
     def most_labels(self) -> int | None:

@@ -13,6 +13,8 @@ from omkl.arrays import Tensor, leaves
 from omkl.engine import Engine
 from omkl.estimators.core import Core, check_statistics, restored
 from omkl.estimators.cores import AnyCore, core_class, settings_of
+from omkl.estimators.id_column import CODES
+from omkl.estimators.ids import IdStatistics
 from omkl.graph import overlap_work
 from omkl.kernels import Gaussian, dictionary
 from omkl.online import Online
@@ -144,6 +146,8 @@ def encode_learned(core: Core, arrays: Arrays) -> dict[str, Json]:
     if core.inputs is not None:
         arrays["inputs"] = core.inputs.stats
     body = core.encode_own(arrays)
+    if core.ids is not None:
+        body["ids"] = core.ids.encode(arrays)
     body["progress"] = [encode_progress(o, arrays, f"{k}.") for k, o in enumerate(core.learners)]
     return body
 
@@ -182,6 +186,9 @@ def decode_core(body: Json, arrays: Arrays) -> AnyCore | None:
     core.learner, core.settings, core.seed, core.names = learner, settings, int(body["seed"]), names
     core.inputs = InputScaler(d) if body["scaled"] else None
     core.encoder = decode_encoder(body.get("encoder"), names)
+    demand(core.encoder is None or core.encoder.codes in (0, CODES[task]), "the columns and the task differ")
+    if "ids" in body:
+        core.ids = IdStatistics.decode(body["ids"], arrays, CODES[task], names)
     return decode_learned(core, problem, None, body, arrays)
 
 

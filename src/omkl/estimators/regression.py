@@ -37,12 +37,12 @@ class RegressionCore(NumberCore):
 
     def predict(self, X: Matrix) -> Vector:
         with self._lock:
-            f = self.online.predict_rows_unchecked(self.scaled(X))
+            f = self.online.predict_rows_unchecked(self.scaled(self.with_ids(X)))
             return f if self.target is None else self.target.inverse_transform(f)
 
     def learn_rows(self, X: Matrix, y: Vector, weight: Vector | None = None) -> Vector:
         """The prediction of each row before it was learned; all rows are learned, or none."""
-        with self._lock:
+        with self._lock, self.learning_ids(X, y, weight) as X:
             if self.inputs is None or self.target is None:
                 return self.online.run_whole(X, y, weight)
             before, t = (self.inputs.stats.copy(), self.target.stats.copy()), self.online.t
@@ -66,10 +66,11 @@ class RegressionCore(NumberCore):
             row = self.row(x, learn=True)
             if self.inputs is None or self.target is None:
                 self.online.learn_unchecked(row, y, weight)
-                return
-            self.online.learn_unchecked(row, self.target.transform_one(y), weight)
-            self.target.commit()
-            self.inputs.commit()
+            else:
+                self.online.learn_unchecked(row, self.target.transform_one(y), weight)
+                self.target.commit()
+                self.inputs.commit()
+            self._learn_ids(y, weight)
 
     def encode_own(self, arrays: Arrays) -> dict[str, Json]:
         if self.target is not None:

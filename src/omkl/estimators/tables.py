@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
 import numpy as np
 
+from omkl.algorithms.base import Task
 from omkl.arrays import Matrix
 from omkl.estimators.core import Core
 from omkl.estimators.rows import encoder_after, in_order
@@ -34,10 +35,10 @@ class TableRows(NamedTuple):
         return min(self.new, default=len(self.X))
 
 
-def learnable(core: Core | None, batch: "Batch") -> TableRows:
+def learnable(core: Core | None, batch: "Batch", task: Task) -> TableRows:
     """The rows of a table; what is new in them becomes known with `learn_table`."""
     names = () if core is None else core.names
-    encoder = encoder_after(names) if core is None or core.encoder is None else core.encoder.copy()
+    encoder = encoder_after(names, task) if core is None or core.encoder is None else core.encoder.copy()
     encoded = encoder.encode(batch)
     new: dict[int, list[Hashable]] = {}
     for name, row in encoded.arrivals.items():
@@ -72,7 +73,7 @@ def learn_table(core: Core, rows: TableRows, calls: Calls[R], start: int = 0) ->
                 before = core.names
                 if not set(new := rows.new.get(first, ())) <= set(before):
                     parts.append(calls.predict(rows.features(first, first + 1, len(before))))
-                    core.add_features(new)
+                    core.add_features(new, rows.encoder is not None)
                     calls.learn(rows.features(first, first + 1, len(core.names)), slice(first, first + 1))
                     first += 1
                 if first < last:
@@ -85,7 +86,7 @@ def learn_table(core: Core, rows: TableRows, calls: Calls[R], start: int = 0) ->
 
 def features_of(core: Core, batch: "Batch") -> Matrix:
     """The rows of a table for a prediction: nothing becomes known."""
-    encoder = encoder_after(core.names) if core.encoder is None else core.encoder
+    encoder = encoder_after(core.names, core.task) if core.encoder is None else core.encoder
     return matrix(encoder.encode(batch, learn=False), core.names, len(batch.rows))
 
 

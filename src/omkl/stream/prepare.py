@@ -8,7 +8,9 @@ import pyarrow as pa
 from omkl.arrays import Index, Mask
 from omkl.encoder.columns import Encoded, Encoder
 from omkl.encoder.table import Batch
+from omkl.estimators.id_column import CODES
 from omkl.notices import Notices
+from omkl.stream.constants import Constants
 from omkl.stream.names import listed
 from omkl.stream.predictions import Targets
 from omkl.stream.raw import DataError
@@ -52,6 +54,7 @@ class Preparer:
         self.key, self.by, self.features, self.drop = key, by, features, drop
         self.encoder = Encoder(notices, date_format, categorical)
         self.waiting = WaitingRows(pending, notices)
+        self.constants = Constants(notices)
 
     def prepare(self, batch: Batch, new_features: bool = True) -> Prepared:
         """Rows as features; targets decide the task, and new columns, categories and gaps become known if they may."""
@@ -61,7 +64,10 @@ class Preparer:
         late = self.key is not None and keys is not None
         roles = self.waiting.roles(known(y), keys or []) if late else np.where(known(y), LEARN, PREDICT)
         with_features = roles != LATE
+        if self.by is None and self.target.task is not None:  # the models of --by have no statistics of categories
+            self.encoder.codes = CODES[self.target.task]
         encoded = self.encoder.encode(batch if with_features.all() else filtered(batch, with_features), new_features)
+        self.constants.look(self.encoder, encoded)
         return Prepared(batch.rows, y, keys, roles, encoded)
 
     def split(self, batch: Batch, learn: bool) -> tuple[Batch, Targets, list[str] | None]:
