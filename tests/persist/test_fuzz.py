@@ -93,8 +93,8 @@ def models(folder: Path) -> Iterator[tuple[str, Any]]:
         with_checkpoint = ["--checkpoint", folder / "checkpoint.omkl", "--every", "20"]
         done = invoke("run", table, "--target", target, "--model", folder / "model.omkl", *options, *with_checkpoint)
         assert done.exit_code == 0, done.output
-        yield f"stream {target} {' '.join(options)}", omkl.load(folder / "model.omkl")
-        yield f"checkpoint {target} {' '.join(options)}", omkl.load(folder / "checkpoint.omkl")
+        yield f"stream {target} {' '.join(options)}", registry.read(folder / "model.omkl")
+        yield f"checkpoint {target} {' '.join(options)}", registry.read(folder / "checkpoint.omkl")
         (folder / "checkpoint.omkl").unlink()
 
 
@@ -233,7 +233,7 @@ def exercise(found: Any) -> None:
             found.history.change_points()
     elif isinstance(found, model.StreamModel):
         use_stream(found, None)
-    elif hasattr(found, "learn_one"):
+    elif hasattr(found, "learn_one") and not hasattr(found, "partial_fit"):
         for x, y, label in zip(X[:20], Y, LABELS, strict=False):
             row = {"u": x[0], "w": x[1]}
             found.predict_one(row)
@@ -244,6 +244,9 @@ def exercise(found: Any) -> None:
         known = {"classes": np.unique(labels)} if labels is not None else {}
         found.partial_fit(rows, Y if labels is None else np.resize(labels, ROWS), **known)
         found.predict(rows)
+        row = {"u": 0.5, "w": "text", "v": None}
+        found.learn_one(row, 1.0 if labels is None else labels[0])
+        found.predict_one(row)
 
 
 def use_stream(found: Any, history: Any) -> Any:
