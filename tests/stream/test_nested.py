@@ -8,7 +8,7 @@ from command import invoke
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import omkl
+from omkl import persist
 from omkl.stream.parsers import JsonParser, Piece, Reading
 
 ROWS: list[dict[str, Any]] = [
@@ -37,7 +37,7 @@ def test_fields_of_objects_are_columns(tmp_path: Path):
         out, model = tmp_path / f"{name}.csv", tmp_path / f"{name}.omkl"
         result = invoke("run", path, "-t", "y", "--predictions", out, "--model", model, "--every", 15)
         assert result.exit_code == 0, result.stderr
-        columns = omkl.load(model).encoder.columns
+        columns = persist.read(model).encoder.columns
         found[name] = out.read_text(), {name for name, column in columns.items() if column.kind is not None}
     assert set(found["flat.jsonl"][1]) == {"a", "o.p", "o.q.r", "o.q.when", "flag"}
     assert all(each == found["flat.jsonl"] for each in found.values())
