@@ -26,7 +26,6 @@ from omkl.stream.raw import DataError
 if TYPE_CHECKING:
     from omkl.fleet import Fleet
 
-COVERAGE = 0.9
 BUDGET = 500  # rows that a single model stores, if it stores rows, so that it neither grows nor slows down for ever
 
 
@@ -81,10 +80,10 @@ class Learner(Protocol):
     def learnable(self, y: Targets) -> Mask | None:
         """Rows whose target can be learned; None for all."""
 
-    def learn(self, X: Matrix, y: Targets, keys: list[str] | None) -> Outputs:
-        """Predict each row, then learn it."""
+    def learn(self, X: Matrix, y: Targets, keys: list[str] | None, coverages: tuple[float, ...]) -> Outputs:
+        """Predict each row, with intervals of these coverages if there are any, then learn it."""
 
-    def predict(self, X: Matrix, keys: list[str] | None) -> Outputs:
+    def predict(self, X: Matrix, keys: list[str] | None, coverages: tuple[float, ...]) -> Outputs:
         """Predict rows; nothing is learned."""
 
     def weights(self) -> Vector:
@@ -177,7 +176,7 @@ class SingleModel:
     def learnable(self, y: Targets) -> Mask | None:
         return None
 
-    def learn(self, X: Matrix, y: Targets, keys: list[str] | None) -> Outputs:
+    def learn(self, X: Matrix, y: Targets, keys: list[str] | None, coverages: tuple[float, ...]) -> Outputs:
         core = self.core
         assert core is not None
         if isinstance(core, LabelCore):
@@ -185,10 +184,9 @@ class SingleModel:
         numbers = as_numbers(y)
         if not core.intervals:
             return Outputs(core.learn_rows(X, numbers))
-        out = core.learn_rows_interval(X, numbers, COVERAGE)
-        return Outputs(out[:, 0], out[:, 1], out[:, 2])
+        return Outputs(*core.learn_rows_intervals(X, numbers, coverages))
 
-    def predict(self, X: Matrix, keys: list[str] | None) -> Outputs:
+    def predict(self, X: Matrix, keys: list[str] | None, coverages: tuple[float, ...]) -> Outputs:
         core = self.core
         if core is None:
             number = self.declaration.task == "regression"
@@ -197,8 +195,7 @@ class SingleModel:
             return label_outputs(core.probabilities(X), self.labels)
         if not core.intervals:
             return Outputs(core.predict(X))
-        ends = core.predict_interval(X, COVERAGE)
-        return Outputs(core.predict(X), ends[:, 0], ends[:, 1])
+        return Outputs(*core.predict_intervals(X, coverages))
 
     def weights(self) -> Vector:
         weights: Vector = np.empty(0) if self.core is None else self.core.kernel_weights().mean(axis=0)
@@ -279,12 +276,12 @@ class ModelPerKey:
                         "the labels of --by are those of the first piece (--every makes it longer)")  # fmt: skip
         return np.array([label in known for label in y], dtype=bool)
 
-    def learn(self, X: Matrix, y: Targets, keys: list[str] | None) -> Outputs:
+    def learn(self, X: Matrix, y: Targets, keys: list[str] | None, coverages: tuple[float, ...]) -> Outputs:
         assert self.fleet is not None
         assert keys is not None
         return self._outputs(self.fleet.learn_rows(keys, X, y, gaps=True))
 
-    def predict(self, X: Matrix, keys: list[str] | None) -> Outputs:
+    def predict(self, X: Matrix, keys: list[str] | None, coverages: tuple[float, ...]) -> Outputs:
         assert self.fleet is not None
         assert keys is not None
         if len(self.fleet) == 0:

@@ -6,7 +6,7 @@ from omkl.algorithms.base import Task
 from omkl.persist import Json
 from omkl.stream.names import NamedColumns
 from omkl.stream.parsers import Format
-from omkl.stream.predictions import Threshold
+from omkl.stream.predictions import DEFAULT_COVERAGE, Threshold
 from omkl.validation import require
 
 PIECE_ROWS = 10_000
@@ -28,6 +28,7 @@ class Options:
     keep: tuple[str, ...] = ()  # columns that predictions carry along
     threshold: str | None = None  # a number, or LABEL=number
     probabilities: bool = False  # of all labels, in the predictions
+    coverage: tuple[float, ...] = ()  # of the intervals; none for that of 90 %
     key: str | None = None
     pending: int = 10_000
     by: str | None = None
@@ -61,6 +62,11 @@ class Options:
         if learned:
             return NamedColumns(needed, kept, () if self.key else learned)
         return NamedColumns(needed, named | kept)
+
+    @property
+    def coverages(self) -> tuple[float, ...]:
+        """Of the intervals."""
+        return self.coverage or (DEFAULT_COVERAGE,)
 
     def label_threshold(self) -> Threshold | None:
         """The threshold of a label, checked."""

@@ -20,6 +20,9 @@ def predict(model: StreamModel, options: Options, show: Callable[[str], None]) -
     notices.show = show
     model.threshold = options.label_threshold()
     model.check_threshold()
+    model.coverages = options.coverages
+    if options.coverage:
+        model.check_coverage()
     known = () if model.learner is None else model.learner.labels
     if model.threshold is not None and model.threshold.label not in (None, *known):
         name = model.threshold.label or ""
