@@ -51,7 +51,7 @@ def test_a_declaration_is_refused_where_there_is_no_such_estimator(algorithm: st
         assert (is_classifier if task == "classification" else is_regressor)(estimator)
     else:
         for by_key in (False, True):
-            with pytest.raises(ValueError, match="predicts numbers only, not labels; choose another learner"):
+            with pytest.raises(ValueError, match="predicts numbers only, not labels; choose graph-mkl, "):
                 new_learner(algorithm, task, 0, by_key, quiet, {})
 
 

@@ -149,4 +149,6 @@ def checked_options(data: list[str], **given: Any) -> "Options":
     given["coverage"] = coverages(given.get("coverage"))
     for name in ("features", "drop", "categorical", "keep"):
         given[name] = tuple(split_names(given.get(name)))
-    return Options(data=tuple(data), **given)
+    options = Options(data=tuple(data), **given)
+    options.check_columns()
+    return options

@@ -55,6 +55,7 @@ def decode(body: Json, arrays: Arrays) -> StreamModel:
         )
         model.learner.decode(body, arrays)
         target.labels = set(model.learner.labels)
+        target.found_number = model.learned > 0
         names = model.learner.names
     demand(set(names) <= set(preparer.encoder.features), "the columns and the learner's features differ")
     for k, (key, y_pred, intervals, probabilities) in enumerate(body["waiting"]):

@@ -12,7 +12,7 @@ from omkl.stream.targets import MAX_LABELS
 MAX_FULL = 128  # features; with more, their covariance is taken as diagonal
 RIDGE = 1.0  # rows of noise in every direction of the standardised features
 GROWTH = 8  # it is fitted again when the rows have grown by one part in so many, ...
-MAX_WAIT, MAX_WAIT_DIAGONAL = 256, 32  # ... or by so many
+MAX_WAIT, MAX_WAIT_DIAGONAL = 4096, 32  # ... or by so many
 MARGIN = 0.5  # predictions may leave the range of the targets by so many times its width
 ARRAYS = ("mean", "moments", "products", "target_mean", "centre", "scale", "slope", "intercept", "rows", "targets")
 
@@ -46,12 +46,22 @@ class LinearModel:
         self.scale: Vector = np.ones(0)
         self.slope: Matrix = np.zeros((0, K))  # of standardised features
         self.intercept: Vector = np.zeros(K)
-        self.rows: Matrix = np.zeros((0, 0))  # that wait for the next fit
-        self.targets: Vector = np.zeros(0)  # theirs; of labels the places in `labels`
+        self._waiting: list[Matrix] = []  # rows that wait for the next fit
+        self._targets: list[Vector] = []  # theirs; of labels the places in `labels`
 
     @property
     def n_features(self) -> int:
         return len(self.mean)
+
+    @property
+    def rows(self) -> Matrix:
+        """The rows that wait for the next fit."""
+        return np.vstack((np.zeros((0, self.n_features)), *self._waiting))
+
+    @property
+    def targets(self) -> Vector:
+        """Their targets; of labels the places in `labels`."""
+        return np.concatenate((np.zeros(0), *self._targets))
 
     @property
     def diagonal(self) -> bool:
@@ -68,7 +78,7 @@ class LinearModel:
         self.mean = np.append(self.mean, fills)
         self.centre, self.scale = np.append(self.centre, np.nan_to_num(fills)), np.append(self.scale, np.ones(k))
         self.slope, self.products = (np.pad(table, ((0, k), (0, 0))) for table in (self.slope, self.products))
-        self.rows = np.hstack((self.rows, np.tile(fills, (len(self.rows), 1))))
+        self._waiting = [np.hstack((part, np.tile(fills, (len(part), 1)))) for part in self._waiting]
         if self.diagonal:
             self.moments = np.hstack((self.moments, np.tile([[0.0], [1 / RIDGE]], k)))
         else:
@@ -76,9 +86,10 @@ class LinearModel:
 
     def predict(self, X: Matrix) -> Targets:
         """Numbers, or labels; before the first row 0, or None."""
-        standardised = np.nan_to_num((X - self.centre) / self.scale, nan=0.0)
+        centred = without_gaps(X - self.centre)
+        slopes = (self.slope / self.scale[:, None]).T
         # sums of one row after the other do not depend on how many rows there are, as those of BLAS do
-        scores = [b + (standardised * slope).sum(axis=1) for b, slope in zip(self.intercept, self.slope.T, strict=True)]
+        scores = [b + (centred * slope).sum(axis=1) for b, slope in zip(self.intercept, slopes, strict=True)]
         if self.task == "regression":
             margin = MARGIN * (self.high - self.low) if self.n else 0.0
             return np.clip(scores[0], self.low - margin, self.high + margin) if self.n else np.zeros(len(X))
@@ -94,12 +105,13 @@ class LinearModel:
         while at < len(X):
             most = MAX_WAIT_DIAGONAL if self.diagonal else MAX_WAIT
             wait = min(max(self.n // GROWTH, 1), most)
-            stop = min(at + wait - len(self.rows), len(X)) if len(self.rows) < wait else at
+            waiting = sum(len(part) for part in self._waiting)
+            stop = min(at + max(wait - waiting, 0), len(X))
             parts.append(self.predict(X[at:stop]))
-            self.rows = np.vstack((self.rows, X[at:stop]))
+            self._waiting.append(X[at:stop])
             values = as_numbers(y[at:stop]) if self.task == "regression" else self._places(as_labels(y[at:stop]))
-            self.targets = np.append(self.targets, values)
-            if len(self.rows) >= wait:
+            self._targets.append(values)
+            if waiting + stop - at >= wait:
                 self._fit()
             at = stop
         return concatenated_targets(parts) if parts else self.predict(X)
@@ -112,11 +124,13 @@ class LinearModel:
         return np.array([place[label] for label in y], dtype=np.float64)
 
     def _fit(self) -> None:
-        Y = self._outputs()
+        rows, Y = self.rows, self._outputs(self.targets)
         m, total = len(Y), self.n + len(Y)
-        first = np.argmax(~np.isnan(self.rows), axis=0)
-        mean = np.where(np.isnan(self.mean), self.rows[first, np.arange(self.n_features)], self.mean)
-        shifted = np.nan_to_num(self.rows - mean, nan=0.0)
+        mean = self.mean
+        if np.isnan(mean).any():
+            first = np.argmax(~np.isnan(rows), axis=0)
+            mean = np.where(np.isnan(mean), rows[first, np.arange(self.n_features)], mean)
+        shifted = without_gaps(rows - mean)
         shift, target_shift = shifted.mean(axis=0), Y.mean(axis=0) - self.target_mean
         Z, both = shifted - shift, self.n * m / total
         with np.errstate(over="ignore", invalid="ignore"):
@@ -128,27 +142,27 @@ class LinearModel:
             self.mean = mean + shift * m / total
             self.target_mean = self.target_mean + target_shift * m / total
             self.n = total
-            self._solve(Y)
-        self.rows, self.targets = self.rows[:0], self.targets[:0]
+            self._solve(rows, Y)
+        self._waiting, self._targets = [], []
 
-    def _outputs(self) -> Matrix:
+    def _outputs(self, targets: Vector) -> Matrix:
         """(waiting rows, outputs): the numbers, or a one for the label of each."""
         if self.task == "regression":
-            self.low, self.high = min(self.low, self.targets.min()), max(self.high, self.targets.max())
-            return self.targets[:, None]
+            self.low, self.high = min(self.low, targets.min()), max(self.high, targets.max())
+            return targets[:, None]
         new = len(self.labels) - len(self.target_mean)
         self.target_mean, self.intercept = np.pad(self.target_mean, (0, new)), np.pad(self.intercept, (0, new))
         self.products, self.slope = (np.pad(table, ((0, 0), (0, new))) for table in (self.products, self.slope))
-        return np.eye(len(self.labels))[self.targets.astype(np.intp)]
+        return np.eye(len(self.labels))[targets.astype(np.intp)]
 
-    def _solve(self, Y: Matrix) -> None:
+    def _solve(self, rows: Matrix, Y: Matrix) -> None:
         """The fit that follows from the moments; one that is not finite is not used."""
         squares = self.moments[0] if self.diagonal else np.diag(self.moments)
         scale = np.sqrt(squares / self.n)
         scale = np.where(scale > 0, scale, 1.0)
         intercept = self.target_mean
         if self.diagonal:
-            slope = self._diagonal_step(Y, scale)
+            slope = self._diagonal_step(rows, Y, scale)
         else:
             products, within = self.products / scale[:, None], self.moments / np.outer(scale, scale)
             if self.task == "classification":
@@ -166,10 +180,10 @@ class LinearModel:
             self.centre, self.scale = np.nan_to_num(self.mean, nan=0.0), scale
             self.slope, self.intercept = slope, intercept
 
-    def _diagonal_step(self, Y: Matrix, scale: Vector) -> Matrix:
+    def _diagonal_step(self, rows: Matrix, Y: Matrix, scale: Vector) -> Matrix:
         """The slopes after the waiting rows: least squares whose covariance before and after them is diagonal."""
         slope, covariance = self.slope * (scale / self.scale)[:, None], self.moments[1]
-        Z = np.nan_to_num((self.rows - self.mean) / scale, nan=0.0)
+        Z = without_gaps((rows - self.mean) / scale)
         gain = np.linalg.solve((Z * covariance) @ Z.T + np.eye(len(Z)), Z * covariance)
         self.moments[1] = covariance * np.clip(1 - (gain * Z).sum(axis=0), 0.0, 1.0)
         out: Matrix = slope + gain.T @ (Y - self.target_mean - Z @ slope)
@@ -192,20 +206,32 @@ class LinearModel:
         if body["range"] is not None:
             self.low, self.high = (claims.number(end, "the range of the targets") for end in body["range"])
         demand(self.low <= self.high or task == "classification" or not self.n, "the range of the targets is not known")
-        for name in ARRAYS:
-            setattr(self, name, float_array(arrays, f"linear.{name}"))
+        read = {name: float_array(arrays, f"linear.{name}") for name in ARRAYS}
+        for name, array in read.items():
             if name not in ("mean", "rows"):  # where NaN is a missing value
-                require_finite(getattr(self, name), f"linear.{name}")
+                require_finite(array, f"linear.{name}")
+        rows, targets = read.pop("rows"), read.pop("targets")
+        for name, array in read.items():
+            setattr(self, name, array)
         demand(self.mean.ndim == self.target_mean.ndim == 1, "the linear baseline does not fit")
         d, K = self.n_features, len(self.target_mean)
         demand(K == 1 if task == "regression" else len(self.labels) >= K, "the outputs of the baseline do not fit")
         square = (2, d) if self.diagonal else (d, d)
         shapes = (self.moments.shape, self.products.shape, self.slope.shape, self.intercept.shape, self.centre.shape,
-                  self.scale.shape, self.rows.shape)  # fmt: skip
-        fits = shapes == (square, (d, K), (d, K), (K,), (d,), (d,), (len(self.targets), d))
-        demand(fits and self.targets.ndim == 1 and len(self.rows) <= MAX_WAIT, "the linear baseline does not fit")
+                  self.scale.shape, rows.shape)  # fmt: skip
+        fits = shapes == (square, (d, K), (d, K), (K,), (d,), (d,), (len(targets), d))
+        demand(fits and targets.ndim == 1 and len(rows) <= MAX_WAIT, "the linear baseline does not fit")
         demand(bool((self.scale > 0).all()), "a scale of the linear baseline is not positive")
         if task == "classification":
-            places = np.isin(self.targets, np.arange(len(self.labels)))
+            places = np.isin(targets, np.arange(len(self.labels)))
             demand(bool(places.all()) and (K > 0 or not self.n), "a label of the linear baseline is not known")
+        self._waiting, self._targets = [rows], [targets]
         return self
+
+
+def without_gaps(deviations: Matrix) -> Matrix:
+    """Deviations from the mean, 0 where a value is missing."""
+    gaps = np.isnan(deviations)
+    if gaps.any():
+        deviations[gaps] = 0.0
+    return deviations

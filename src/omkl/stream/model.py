@@ -178,18 +178,16 @@ class StreamModel:
         out = self._decided(self.learner.predict(X, keys, self.coverages))
         return with_targets(out, batch.rows, y, keys, self.coverages)
 
-    def check_threshold(self) -> None:
-        """Refuse a threshold where there is no probability to compare it with."""
-        if self.threshold is None:
-            return
+    def check_probabilities(self, option: str) -> None:
+        """Refuse an option about probabilities where there are none, as far as that is known."""
         if self.preparer.by is not None:
-            raise DataError("--threshold needs probabilities, which models by key do not predict")
+            raise DataError(f"{option} needs probabilities, which models by key do not predict")
         if self.task == "regression":
-            raise DataError(f"--threshold is for labels, and {self.target!r} holds numbers (--task classification if "
+            raise DataError(f"{option} is for labels, and {self.target!r} holds numbers (--task classification if "
                             "they are labels)")  # fmt: skip
 
-    def check_coverage(self) -> None:
-        """Refuse the coverages that a user has chosen where there are no intervals."""
+    def check_intervals(self) -> None:
+        """Refuse the coverages that a user has chosen where there are no intervals, as far as that is known."""
         if self.preparer.by is not None:
             raise DataError("--coverage needs prediction intervals, which models by key do not predict")
         if self.task == "classification":

@@ -109,8 +109,7 @@ class Run:
         else:
             self.progress, self.model, self.history = checkpoint.progress, checkpoint.model, checkpoint.history
         self.model.threshold, self.model.coverages = options.label_threshold(), options.coverages
-        if options.coverage:
-            self.model.check_coverage()
+        options.check_outputs(self.model)
         if options.probabilities and not (options.predictions or "").lower().endswith(".jsonl"):
             raise DataError("--probabilities wants predictions in a .jsonl file here, as labels may still come; "
                             "omkl predict writes them to .csv too")  # fmt: skip
@@ -170,9 +169,7 @@ class Run:
         for batch in self.source:
             if len(batch.rows):
                 prepared = self.model.prepare(batch.only(self.options.wants))
-                self.model.check_threshold()
-                if self.options.coverage:
-                    self.model.check_coverage()
+                self.options.check_outputs(self.model)
                 if self.history is None:
                     task = self.model.task or "regression"
                     self.history = History(task, self.options.coverages, LinearModel(task))
