@@ -13,7 +13,8 @@ from xml.etree import ElementTree
 
 import pytest
 
-from omkl.stream import cells, columns, linear, records
+from omkl.fleet.storage import FIRST_ROWS
+from omkl.stream import cells, columns, linear, memory, records
 from omkl.stream.options import Options
 
 ROOT = Path(__file__).parents[2]
@@ -65,7 +66,8 @@ def test_the_limits_on_the_page_about_runs_are_the_limits():
         f"above {columns.LARGEST:.0e}".replace("+", ""), f"have {records.MAX_RECORD >> 20} MiB",
         f"({cells.SNIFF} at most)", f"({Options().every} by default). If a run is killed",
         f"({Options().pending} by default)", f"by 1 part in {linear.GROWTH} or by {linear.MAX_WAIT}",
-        f"more than {linear.MAX_FULL} features it is",
+        f"more than {linear.MAX_FULL} features it is", f"from {memory.shown(memory.NOTICE_BYTES)} on, a notice",
+        f"with more than {FIRST_ROWS} rows",
     ):  # fmt: skip
         assert limit in text
 

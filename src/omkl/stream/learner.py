@@ -18,6 +18,7 @@ from omkl.estimators.declaration import Declaration
 from omkl.kernels import Kernel
 from omkl.persist import Arrays, Json, demand
 from omkl.stream.columns import Encoded
+from omkl.stream.memory import available_memory, check_memory
 from omkl.stream.names import listed, suggestion
 from omkl.stream.notices import Notify
 from omkl.stream.predictions import Outputs, Targets, as_numbers, label_outputs
@@ -237,6 +238,7 @@ class ModelPerKey:
         self.declaration, self.seed, self.notify = declaration, seed, notify
         self.names: tuple[str, ...] = ()
         self.fleet: Fleet | None = None
+        self._bytes: int | None = None  # of all models, about; None before the first batch
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -279,7 +281,16 @@ class ModelPerKey:
     def learn(self, X: Matrix, y: Targets, keys: list[str] | None, coverages: tuple[float, ...]) -> Outputs:
         assert self.fleet is not None
         assert keys is not None
+        self._check_memory(self.fleet, keys, X.shape[1])
         return self._outputs(self.fleet.learn_rows(keys, X, y, gaps=True))
+
+    def _check_memory(self, fleet: "Fleet", keys: list[str], n_features: int) -> None:
+        before = fleet.nbytes if self._bytes is None else self._bytes
+        after = before + fleet.growth(keys, n_features)
+        if after > before:
+            n_keys = len(fleet) + sum(key not in fleet for key in set(keys))
+            check_memory(before, after, n_keys, self.notify, available_memory)
+        self._bytes = after
 
     def predict(self, X: Matrix, keys: list[str] | None, coverages: tuple[float, ...]) -> Outputs:
         assert self.fleet is not None
