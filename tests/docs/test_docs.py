@@ -214,7 +214,10 @@ def test_what_the_site_copies_of_a_session_is_code(browser: Any, tmp_path: Path)
     open_page(browser, page)
     # as the button of the theme does it
     copied = browser.execute_script("""const code = document.querySelector("code");
-        code.setAttribute("data-md-copying", ""); const text = code.innerText; code.removeAttribute("data-md-copying"); return text;""")
+        code.setAttribute("data-md-copying", "");
+        const text = code.innerText;
+        code.removeAttribute("data-md-copying");
+        return text;""")
     selected = browser.execute_script("""getSelection().selectAllChildren(document.querySelector("code"));
         return getSelection().toString();""")
     for text in (copied, selected):

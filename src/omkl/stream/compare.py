@@ -246,6 +246,8 @@ class Comparison:
 
     def _new_entrants(self) -> list[Entrant]:
         task = self.task or "regression"
+        if self.options.by is not None:
+            import omkl.fleet  # noqa: F401  # which takes a second to load, and is not the time of a learner
         able = [name for name in self.learners if supports(name, task)]
         if not able:
             raise DataError(f"{' and '.join(self.learners)} predict numbers only, and {self.options.target!r} holds "
