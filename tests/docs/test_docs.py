@@ -18,8 +18,9 @@ from xml.etree import ElementTree
 import pytest
 from browser import browser_needed, open_page
 
+from omkl.encoder import cells, columns
 from omkl.fleet.storage import FIRST_ROWS
-from omkl.stream import cells, columns, linear, memory, records
+from omkl.stream import linear, memory, records
 from omkl.stream.options import Options
 
 ROOT = Path(__file__).parents[2]

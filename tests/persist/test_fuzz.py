@@ -26,12 +26,12 @@ from command import invoke
 
 import omkl
 import omkl.river
+from omkl.encoder.table import Batch
 from omkl.estimators.sklearn import ESTIMATORS
 from omkl.fleet import Fleet
 from omkl.persist import registry
 from omkl.persist.container import Content, pack, unpack
 from omkl.stream import checkpoint, model
-from omkl.stream.parsers import Batch
 
 KERNELS = [omkl.Gaussian(0.5), omkl.Matern(2.0)]
 ROWS = 60

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omkl.stream import binary, cells, parsers
+from omkl.encoder import cells
+from omkl.stream import binary, parsers
 from omkl.stream.parsers import Reading
 from omkl.stream.raw import DataError
 from omkl.stream.source import Source

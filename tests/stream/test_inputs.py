@@ -24,7 +24,7 @@ from hypothesis import strategies as st
 from tables import compressed
 
 from omkl import persist
-from omkl.stream.columns import Encoder
+from omkl.encoder.columns import Encoder
 from omkl.stream.parsers import Reading, check_unique
 from omkl.stream.raw import DataError, Raw
 from omkl.stream.source import Source

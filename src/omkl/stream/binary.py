@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet
 
 from omkl.arrays import Index
-from omkl.stream.cells import is_usable
+from omkl.encoder.cells import is_usable
 from omkl.stream.json_lines import flattened
 from omkl.stream.parsers import MAX_COLUMNS, MAX_DEPTH, too_many_columns
 from omkl.stream.raw import READ, DataError, Raw

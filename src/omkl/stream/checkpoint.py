@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 
 from omkl import persist
 from omkl.errors import ModelFileError
-from omkl.persist import Arrays, Codec, Json, demand
-from omkl.stream import claims, codec
+from omkl.persist import Arrays, Codec, Json, claims, demand
+from omkl.stream import codec
 from omkl.stream.history import History
 from omkl.stream.model import StreamModel
 from omkl.stream.options import Options

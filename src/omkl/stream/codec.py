@@ -1,12 +1,11 @@
 """Models of `omkl run` as model files: the JSON body and the arrays."""
 
 from omkl import persist
-from omkl.persist import Arrays, Codec, Json, demand, float_array
-from omkl.stream import claims
-from omkl.stream.columns import Encoder
+from omkl.encoder.columns import Encoder
+from omkl.notices import Notices
+from omkl.persist import Arrays, Codec, Json, claims, demand, float_array
 from omkl.stream.learner import new_learner
 from omkl.stream.model import StreamModel
-from omkl.stream.notices import Notices
 from omkl.stream.predictions import DEFAULT_COVERAGE, Ends
 from omkl.stream.prepare import Preparer
 from omkl.stream.targets import Target

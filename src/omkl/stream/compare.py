@@ -12,15 +12,16 @@ import numpy as np
 
 from omkl.algorithms.base import Task
 from omkl.arrays import Mask, Vector
+from omkl.encoder.table import Batch
 from omkl.errors import BudgetWarning, DivergenceError
 from omkl.estimators.declaration import supports
+from omkl.notices import Notices
 from omkl.stream.baselines import most_frequent, running_means
 from omkl.stream.history import History
 from omkl.stream.linear import LinearModel
 from omkl.stream.model import StreamModel
-from omkl.stream.notices import Notices
 from omkl.stream.options import PIECE_ROWS, Options
-from omkl.stream.parsers import Batch, Reading
+from omkl.stream.parsers import Reading
 from omkl.stream.paths import check_files
 from omkl.stream.predictions import LateTargets, Predictions, Targets, as_labels, as_numbers
 from omkl.stream.prepare import Prepared, Preparer

@@ -7,8 +7,8 @@ import numpy as np
 from omkl.algorithms.base import Task
 from omkl.algorithms.invariants import LARGEST_COUNT
 from omkl.arrays import Array, Index, Matrix, Vector
-from omkl.persist import Arrays, Json, demand, float_array, require_finite
-from omkl.stream import claims, ranking
+from omkl.persist import Arrays, Json, claims, demand, float_array, require_finite
+from omkl.stream import ranking
 from omkl.stream.baselines import most_frequent, running_means
 from omkl.stream.linear import LinearModel
 from omkl.stream.model import StreamModel

@@ -10,7 +10,8 @@ import pyarrow as pa
 import pyarrow.json
 
 from omkl.arrays import Index
-from omkl.stream.parsers import MAX_COLUMNS, MAX_DEPTH, Batch, Piece, Reading, too_many_columns, whole
+from omkl.encoder.table import Batch
+from omkl.stream.parsers import MAX_COLUMNS, MAX_DEPTH, Piece, Reading, too_many_columns, whole
 
 Names = dict[str, "Names"]  # of fields, in their order, each with those of the objects in it
 

@@ -11,16 +11,16 @@ import numpy as np
 from omkl import algorithms, persist
 from omkl.algorithms.base import Task
 from omkl.arrays import Array, Mask, Matrix, Vector
+from omkl.encoder.columns import Encoded
 from omkl.estimators import files
 from omkl.estimators.core import Core, LabelCore
 from omkl.estimators.cores import AnyCore
 from omkl.estimators.declaration import Declaration
 from omkl.kernels import Kernel
+from omkl.notices import Notify
 from omkl.persist import Arrays, Json, demand
-from omkl.stream.columns import Encoded
 from omkl.stream.memory import available_memory, check_memory
 from omkl.stream.names import listed, suggestion
-from omkl.stream.notices import Notify
 from omkl.stream.predictions import Outputs, Targets, as_numbers, label_outputs
 from omkl.stream.raw import DataError
 

@@ -4,8 +4,7 @@ import numpy as np
 
 from omkl.algorithms.base import Task
 from omkl.arrays import Index, Matrix, Vector
-from omkl.persist import Arrays, Json, demand, float_array, require_finite
-from omkl.stream import claims
+from omkl.persist import Arrays, Json, claims, demand, float_array, require_finite
 from omkl.stream.predictions import Labels, Targets, as_labels, as_numbers, concatenated_targets
 from omkl.stream.targets import MAX_LABELS
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from pathlib import Path
 
-from omkl.stream.notices import Notify
+from omkl.notices import Notify
 from omkl.stream.raw import DataError
 
 NOTICE_BYTES = 400_000_000  # of all models, from which on a notice says how much they take

@@ -7,14 +7,14 @@ import numpy as np
 
 from omkl.algorithms.base import Task
 from omkl.arrays import Index, Matrix, Vector
+from omkl.encoder.columns import Encoder
+from omkl.encoder.table import Batch
 from omkl.estimators.cores import core_class
 from omkl.kernels import Kernel
+from omkl.notices import Notices
 from omkl.persist import Json
-from omkl.stream.columns import Encoder
 from omkl.stream.learner import Learner, check_parameters, new_learner
 from omkl.stream.linear import LinearModel
-from omkl.stream.notices import Notices
-from omkl.stream.parsers import Batch
 from omkl.stream.predictions import (
     DEFAULT_COVERAGE,
     LateTargets,

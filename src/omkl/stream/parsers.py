@@ -3,7 +3,7 @@
 import csv
 import io
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
@@ -11,33 +11,17 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.csv
 
-from omkl.arrays import Index
+from omkl.encoder.cells import NULLS
+from omkl.encoder.table import Batch
+from omkl.notices import Notify
 from omkl.stream.names import NamedColumns
-from omkl.stream.notices import Notify
 from omkl.stream.raw import DataError, Stop
 
 Format = Literal["csv", "tsv", "jsonl", "parquet", "arrow"]
 FORMATS: tuple[Format, ...] = ("csv", "tsv", "jsonl", "parquet", "arrow")
-NULLS = ["", "NA", "N/A", "NaN", "nan", "-nan", "-NaN", "NULL", "null", "None", "none", "#N/A", "?", "<NA>"]
 _LONE_CR = re.compile(rb"\r(?!\n)")
 MAX_DEPTH = 200
 MAX_COLUMNS = 100_000
-
-
-class Batch(NamedTuple):
-    """Rows as they were parsed: text, numbers or whatever the file holds."""
-
-    rows: Index  # (n,) their numbers, from 1
-    columns: dict[str, pa.Array]
-
-    def only(self, wanted: Callable[[str], bool]) -> "Batch":
-        """The same rows with fewer columns."""
-        return Batch(self.rows, {name: array for name, array in self.columns.items() if wanted(name)})
-
-    def at(self, rows: Index, names: Iterable[str]) -> dict[str, pa.Array]:
-        """The cells of some of these rows, by their numbers, in these columns; empty where a column is absent."""
-        place = pa.array(np.searchsorted(self.rows, rows))
-        return {name: self.columns.get(name, pa.nulls(len(self.rows), pa.string())).take(place) for name in names}
 
 
 class Piece(NamedTuple):

@@ -6,14 +6,13 @@ import numpy as np
 import pyarrow as pa
 
 from omkl.arrays import Index, Mask
-from omkl.stream.cells import labels
-from omkl.stream.columns import Encoded, Encoder
+from omkl.encoder.columns import Encoded, Encoder
+from omkl.encoder.table import Batch
+from omkl.notices import Notices
 from omkl.stream.names import listed
-from omkl.stream.notices import Notices
-from omkl.stream.parsers import Batch
 from omkl.stream.predictions import Targets
 from omkl.stream.raw import DataError
-from omkl.stream.targets import Target, known
+from omkl.stream.targets import Target, known, labels
 from omkl.stream.waiting import LATE, LEARN, PREDICT, WaitingRows
 
 

@@ -13,12 +13,12 @@ import numpy as np
 from omkl import persist
 from omkl.algorithms.base import Task
 from omkl.errors import BudgetWarning
+from omkl.notices import Notices
 from omkl.stream.checkpoint import Checkpoint, Progress, load_checkpoint
 from omkl.stream.history import Errors, History
 from omkl.stream.linear import LinearModel
 from omkl.stream.lock import locked
 from omkl.stream.model import StreamModel
-from omkl.stream.notices import Notices
 from omkl.stream.options import PIECE_ROWS, Options
 from omkl.stream.parsers import Reading
 from omkl.stream.paths import check_files

@@ -5,8 +5,8 @@ import pyarrow as pa
 
 from omkl.algorithms.base import Task
 from omkl.arrays import Mask, Vector
-from omkl.stream.cells import TRUTH, Comma, commas, labels, matches, numbers
-from omkl.stream.notices import Notify
+from omkl.encoder.cells import TRUTH, Comma, as_strings, commas, matches, numbers, usable
+from omkl.notices import Notify
 from omkl.stream.predictions import Labels, Targets
 from omkl.stream.raw import DataError
 from omkl.validation import LARGEST_TARGET
@@ -116,3 +116,11 @@ def known(y: Targets) -> Mask:
         return np.array([label is not None for label in y], dtype=bool)
     mask: Mask = ~np.isnan(y)
     return mask
+
+
+def labels(array: pa.Array) -> list[str | None]:
+    """A target of any kind as labels; whole numbers have no decimal point."""
+    cells = usable(array)
+    if cells is None:
+        raise DataError(f"a target or key must hold numbers, text or timestamps, not {array.type}")
+    return [None if text is None else text.strip() for text in as_strings(cells).to_pylist()]

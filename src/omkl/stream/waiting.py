@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from omkl.arrays import Index, Mask, Matrix, Vector
-from omkl.stream.notices import Notify
+from omkl.notices import Notify
 from omkl.stream.predictions import Ends, LateTargets, Predictions
 
 LEARN, PREDICT, LATE = range(3)  # what a row is for: to be learned, only predicted, or the target of an earlier one

@@ -14,8 +14,8 @@ import pyarrow as pa
 import pyarrow.csv
 
 from omkl.arrays import Array, Matrix
+from omkl.encoder.cells import as_strings
 from omkl.errors import naming
-from omkl.stream.cells import as_strings
 from omkl.stream.predictions import Predictions
 from omkl.stream.raw import DataError
 

@@ -16,9 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omkl.arrays import Mask, Vector
-from omkl.persist import Json, demand
-from omkl.stream import claims
-from omkl.stream.cells import (
+from omkl.encoder.cells import (
     CALENDAR,
     NUMBER,
     Comma,
@@ -35,8 +33,9 @@ from omkl.stream.cells import (
     timestamps,
     usable,
 )
-from omkl.stream.notices import Notify
-from omkl.stream.parsers import Batch
+from omkl.encoder.table import Batch
+from omkl.notices import Notify
+from omkl.persist import Json, claims, demand
 
 Kind = Literal["number", "category", "time"]
 MAX_CATEGORIES = 32  # of a column; those that come later are merged into "other"

@@ -6,7 +6,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from omkl.stream.cells import calendar_features, commas, labels, numbers, timestamps
+from omkl.encoder.cells import calendar_features, commas, numbers, timestamps
+from omkl.stream.targets import labels
 
 FIRST = datetime.date(1970, 1, 1)
 

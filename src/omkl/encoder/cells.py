@@ -8,10 +8,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omkl.arrays import Mask, Vector
-from omkl.stream.parsers import NULLS
-from omkl.stream.raw import DataError
 
 Comma = Literal["thousands", "decimal"]
+NULLS = ["", "NA", "N/A", "NaN", "nan", "-nan", "-NaN", "NULL", "null", "None", "none", "#N/A", "?", "<NA>"]
 SNIFF = 1000  # cells with commas, at most, decide what the commas are
 NUMBER = r"(?i)^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$|^[+-]?(inf|infinity)$"
 THOUSANDS = r"^[+-]?[1-9]\d{0,2}(,\d{3})+(\.\d*)?$"
@@ -132,14 +131,6 @@ def calendar_features(days: Vector) -> dict[str, Vector]:
 
 
 CALENDAR = [name for name in calendar_features(np.zeros(1)) if name]
-
-
-def labels(array: pa.Array) -> list[str | None]:
-    """A target of any kind as labels; whole numbers have no decimal point."""
-    cells = usable(array)
-    if cells is None:
-        raise DataError(f"a target or key must hold numbers, text or timestamps, not {array.type}")
-    return [None if text is None else text.strip() for text in as_strings(cells).to_pylist()]
 
 
 def _first_invalid(strings: pa.Array, valid: Mask) -> str | None:

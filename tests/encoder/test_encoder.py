@@ -3,8 +3,8 @@
 import numpy as np
 import pyarrow as pa
 
-from omkl.stream.columns import Encoder
-from omkl.stream.parsers import Batch
+from omkl.encoder.columns import Encoder
+from omkl.encoder.table import Batch
 
 
 def encoder_of(**columns: list[str | None]) -> Encoder:

@@ -11,10 +11,11 @@ import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
-from omkl.stream import columns, parsers
-from omkl.stream.cells import CALENDAR, commas, numbers, timestamps
-from omkl.stream.columns import Encoder, own_feature
-from omkl.stream.parsers import Batch
+from omkl.encoder import columns
+from omkl.encoder.cells import CALENDAR, commas, numbers, timestamps
+from omkl.encoder.columns import Encoder, own_feature
+from omkl.encoder.table import Batch
+from omkl.stream import parsers
 
 STRINGS = st.sampled_from(["red", "green", "blue", " red ", "A7", '5"', "x=y", "0x1F", "12%", "über", "-"])
 DIGITS = st.sampled_from(["1", "2.5", "-3e4", " 7 ", "+0.5", "1e400", "inf", "NAN", "true", "False", "1e99", "007"])
