@@ -239,5 +239,5 @@ def test_its_report_renders_with_no_network_no_console_error_and_no_sideways_scr
         wait_for_chart(browser, kind)
     assert browser.execute_script("return document.documentElement.scrollWidth <= innerWidth")
     rows = browser.find_elements("css selector", "tbody tr")
-    assert len(rows) == len(LEARNERS) + 2
+    assert len(rows) == len(LEARNERS) + 3
     assert_no_requests_or_errors(browser)
