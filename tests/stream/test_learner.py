@@ -14,6 +14,7 @@ from omkl import algorithms
 from omkl.algorithms.base import Task
 from omkl.estimators.declaration import Declaration, supports
 from omkl.features import column_names
+from omkl.stream.history import History
 from omkl.stream.learner import BUDGET, new_learner
 from omkl.stream.predictions import LateTargets, Predictions, concatenated, label_outputs, with_targets
 from omkl.stream.targets import Target
@@ -50,7 +51,7 @@ def test_a_declaration_is_refused_where_there_is_no_such_estimator(algorithm: st
         assert (is_classifier if task == "classification" else is_regressor)(estimator)
     else:
         for by_key in (False, True):
-            with pytest.raises(ValueError, match="predicts numbers only, not labels; choose another learner"):
+            with pytest.raises(ValueError, match="predicts numbers only, not labels; choose graph-mkl, "):
                 new_learner(algorithm, task, 0, by_key, quiet, {})
 
 
@@ -89,22 +90,26 @@ def test_roles_of_a_batch_are_those_of_its_rows_one_by_one(rows: list[tuple[str,
 
 def test_a_late_target_is_compared_with_what_was_predicted():
     waiting, late = WaitingRows(9, quiet), LateTargets.none()
-    out = Predictions(np.arange(2), ["a", "b"], np.array([1.0, 2.0]), np.array([0.0, 1.5]), np.array([2.0, 2.5]), None,
-                      np.full(2, np.nan), None)  # fmt: skip
+    out = Predictions(np.arange(2), ["a", "b"], np.array([1.0, 2.0]), np.array([[0.0], [1.5]]),
+                      np.array([[2.0], [2.5]]), None, np.full(2, np.nan), None, coverages=(0.8,))  # fmt: skip
     waiting.add(np.array([[7.0], [8.0]]), out)
     assert waiting.resolve("b", 3.0, late).tolist() == [8.0]
     assert waiting.resolve("a", 1.5, late).tolist() == [7.0]
-    assert late == LateTargets([2.0, 1.0], [3.0, 1.5], [0.0, 0.0], [False, True], [{}, {}])
+    intervals = [{0.8: (1.5, 2.5)}, {0.8: (0.0, 2.0)}]
+    assert late == LateTargets([2.0, 1.0], [3.0, 1.5], [0.0, 0.0], intervals, [{}, {}], [])
 
 
 @pytest.mark.parametrize(("y", "covered"), [(1.4, False), (1.5, True), (2.0, True), (2.5, True), (2.6, False)])
 def test_a_late_target_is_covered_between_both_ends_of_the_interval(y: float, covered: bool):
     waiting, late = WaitingRows(9, quiet), LateTargets.none()
-    out = Predictions(np.arange(1), ["a"], np.array([2.0]), np.array([1.5]), np.array([2.5]), None, np.full(1, np.nan),
-                      None)  # fmt: skip
+    out = Predictions(np.arange(1), ["a"], np.array([2.0]), np.array([[1.5]]), np.array([[2.5]]), None,
+                      np.full(1, np.nan), None, coverages=(0.8,))  # fmt: skip
     waiting.add(np.zeros((1, 1)), out)
     waiting.resolve("a", y, late)
-    assert late.covered == [covered]
+    # a run that goes on with other coverages counts those that the row was predicted with
+    history = History("regression", (0.95, 0.8))
+    history.update(concatenated([], keyed=True), late)
+    assert history.summary()["coverages"] == {"0.8": float(covered)}
 
 
 def test_a_late_target_of_a_row_without_any_feature_is_scored_and_not_learned(tmp_path: Path):
@@ -134,10 +139,11 @@ def test_the_most_probable_label_is_predicted_and_the_true_one_has_its_probabili
 def test_parts_without_intervals_have_nan_where_others_have_them():
     y = np.zeros(1)
     without = Predictions(np.array([1]), None, y, None, None, None, y, None)
-    with_interval = Predictions(np.array([2]), None, y, y - 1, y + 1, None, y, None)
+    with_interval = Predictions(np.array([2]), None, y, y[:, None] - 1, y[:, None] + 1, None, y, None, coverages=(0.9,))
     joined = concatenated([without, with_interval], keyed=False)
     assert joined.rows.tolist() == [1, 2]
-    np.testing.assert_array_equal(joined.lower, [np.nan, -1.0])
+    np.testing.assert_array_equal(joined.lower, [[np.nan], [-1.0]])
+    assert joined.coverages == (0.9,)
     assert joined.probability is None
 
 

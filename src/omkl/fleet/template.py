@@ -111,6 +111,13 @@ class Template:
         """The key's model before its first row."""
         return self.model_with(self.new_core(key_generator(self.seed, key)))
 
+    def after(self, key: Key, X: Matrix, y: Array) -> Estimator:
+        """The key's model after these rows, its first."""
+        model = self.fresh(key)
+        if len(X):
+            self.learn(model, X, y)
+        return model
+
     def new_core(self, rng: np.random.Generator) -> Core:
         """A core that has learned nothing, shares the problem and draws its random numbers from `rng`."""
         return self.core.fresh_copy(rng)

@@ -7,6 +7,7 @@ from omkl.persist import Arrays, Codec, Json, claims, demand, float_array
 from omkl.stream.estimators import to_estimator
 from omkl.stream.learner import new_learner
 from omkl.stream.model import StreamModel
+from omkl.stream.predictions import DEFAULT_COVERAGE, Ends
 from omkl.stream.prepare import Preparer
 from omkl.stream.targets import Target
 from omkl.stream.waiting import WaitingRow
@@ -20,7 +21,8 @@ def encode(model: StreamModel, arrays: Arrays) -> Json:
     waiting = []
     for k, (key, row) in enumerate(preparer.waiting.rows.items()):
         arrays[f"waiting.{k}.rows"] = row.x
-        waiting.append([key, persist.plain(row.y_pred), row.interval, row.probabilities])
+        intervals = None if row.intervals is None else [[c, *ends] for c, ends in row.intervals.items()]
+        waiting.append([key, persist.plain(row.y_pred), intervals, row.probabilities])
     learner = NOT_STARTED if model.learner is None else model.learner.encode(arrays)
     return {
         "target": target.name, "task": target.task, "learner": model.algorithm, "seed": model.seed,
@@ -53,14 +55,14 @@ def decode(body: Json, arrays: Arrays) -> StreamModel:
         )
         model.learner.decode(body, arrays)
         target.labels = set(model.learner.labels)
+        target.found_number = model.learned > 0
         names = model.learner.names
     demand(set(names) <= set(preparer.encoder.features), "the columns and the learner's features differ")
-    for k, (key, y_pred, interval, probabilities) in enumerate(body["waiting"]):
+    for k, (key, y_pred, intervals, probabilities) in enumerate(body["waiting"]):
         x = float_array(arrays, f"waiting.{k}.rows")
         demand(x.ndim == 1 and len(x) <= len(names), "a waiting row does not fit the features")
-        ends = None if interval is None else (interval[0], interval[1])
-        _check_waiting(task, key, y_pred, ends, probabilities)
-        preparer.waiting.rows[str(key)] = WaitingRow(x, y_pred, ends, probabilities)
+        _check_waiting(task, key, y_pred, probabilities)
+        preparer.waiting.rows[str(key)] = WaitingRow(x, y_pred, _intervals(intervals), probabilities)
     return model
 
 
@@ -79,16 +81,27 @@ def _check(body: Json) -> None:
     claims.mapping(body.get("parameters", {}), "the parameters")
 
 
-def _check_waiting(
-    task: str | None, key: object, y_pred: object, ends: tuple[object, ...] | None, probabilities: object
-) -> None:
+def _intervals(claimed: Json) -> Ends | None:
+    """The intervals of a waiting row; older files have the ends of the 90 % interval alone."""
+    if claimed is None:
+        return None
+    demand(isinstance(claimed, list), "the intervals of a waiting row must be a list")
+    if claimed and not isinstance(claimed[0], list):
+        claimed = [[DEFAULT_COVERAGE, *claimed]]
+    out: Ends = {}
+    for coverage, *ends in claimed:
+        demand(len(ends) == 2, "an interval has two ends")
+        lower, upper = (claims.number(end, "the interval of a waiting row") for end in ends)
+        out[claims.coverage(coverage)] = lower, upper
+    return out
+
+
+def _check_waiting(task: str | None, key: object, y_pred: object, probabilities: object) -> None:
     claims.string(key, "the key of a waiting row")
     if task == "regression":
         claims.number(y_pred, "the prediction of a waiting row")
     elif y_pred is not None:
         claims.string(y_pred, "the prediction of a waiting row")
-    for end in ends or ():
-        claims.number(end, "the interval of a waiting row")
     for probability in claims.mapping(probabilities or {}, "the probabilities of a waiting row").values():
         claims.number(probability, "the probability of a label")
 

@@ -9,11 +9,22 @@ from omkl.algorithms.base import Task
 from omkl.arrays import Index, Matrix, Vector
 from omkl.encoder.columns import Encoder
 from omkl.encoder.table import Batch
+from omkl.estimators.cores import core_class
 from omkl.kernels import Kernel
 from omkl.notices import Notices
 from omkl.persist import Json
 from omkl.stream.learner import Learner, check_parameters, new_learner
-from omkl.stream.predictions import LateTargets, Outputs, Predictions, Threshold, concatenated, with_targets
+from omkl.stream.linear import LinearModel
+from omkl.stream.predictions import (
+    DEFAULT_COVERAGE,
+    LateTargets,
+    Outputs,
+    Predictions,
+    Targets,
+    Threshold,
+    concatenated,
+    with_targets,
+)
 from omkl.stream.prepare import Prepared, Preparer
 from omkl.stream.raw import DataError
 from omkl.stream.waiting import LATE, LEARN, PREDICT, WaitingRows
@@ -51,7 +62,9 @@ class StreamModel:
         check_parameters(algorithm, preparer.target.task, self.parameters)
         self.learner: Learner | None = None  # until the task is known
         self.learned = 0
-        self.threshold: Threshold | None = None  # not part of the file: whoever predicts may choose it
+        # not part of the file: whoever predicts may choose these
+        self.threshold: Threshold | None = None
+        self.coverages: tuple[float, ...] = (DEFAULT_COVERAGE,)
 
     # Learning
 
@@ -63,8 +76,10 @@ class StreamModel:
         """Rows as features and targets."""
         return self.preparer.prepare(batch, self.learner is None or self.learner.takes_new_features)
 
-    def learn(self, prepared: Prepared, observer: Observer | None = None) -> tuple[Predictions, LateTargets]:
-        """As `run`, from rows that this model's preparer has prepared."""
+    def learn(
+        self, prepared: Prepared, observer: Observer | None = None, baseline: LinearModel | None = None
+    ) -> tuple[Predictions, LateTargets]:
+        """As `run`, from rows that this model's preparer has prepared; `baseline` predicts and learns them too."""
         rows, y, keys, roles, encoded = prepared
         if not len(rows):
             return concatenated([], keys is not None), LateTargets.none()
@@ -86,21 +101,24 @@ class StreamModel:
                 keys_here = None if keys is None else keys[here]
                 if roles[start] == LATE:
                     for key, target in zip(keys_here or (), y[here], strict=True):
-                        self._learn_late(key, target, late)
+                        self._learn_late(key, target, late, baseline)
                     continue
                 columns = slice(place[start], place[stop - 1] + 1)
                 before: Outputs | None = None
                 if begins[start]:  # what is new in a row becomes known after the row was predicted
                     if learner.can_learn:
-                        before = learner.predict(self._matrix(encoded.features, columns), keys_here)
+                        before = learner.predict(self._matrix(encoded.features, columns), keys_here, self.coverages)
                     learner.add_features(new_features[int(place[start])])
                 X = self._matrix(encoded.features, columns)
+                linear = self._linear(baseline, X, y[here] if roles[start] == LEARN else None)
                 if learns := roles[start] == LEARN and learner.can_learn:
-                    out = learner.learn(X, y[here], keys_here)
+                    out = learner.learn(X, y[here], keys_here, self.coverages)
                     self.learned += int(stop - start)
                 else:
-                    out = before or learner.predict(X, keys_here)
-                parts.append(with_targets(self._decided(before or out), rows[here], y[here], keys_here))
+                    out = before or learner.predict(X, keys_here, self.coverages)
+                out = self._decided(before or out)
+                predictions = with_targets(out, rows[here], y[here], keys_here, self.coverages)
+                parts.append(predictions._replace(linear=linear))
                 if not learns and self.preparer.key is not None:
                     self.waiting.add(X, parts[-1])
         if learner.budget is not None and self.learned > learner.budget:
@@ -132,14 +150,26 @@ class StreamModel:
             X[:, k] = features[name][rows]
         return X
 
-    def _learn_late(self, key: str, target: float | str, late: LateTargets) -> None:
+    def _linear(self, baseline: LinearModel | None, X: Matrix, y: Targets | None) -> Targets | None:
+        """What the linear baseline predicts for these rows, which it learns if their targets are known."""
+        if baseline is None or self.learner is None:
+            return None
+        baseline.extend([self.encoder.features[name] for name in self.learner.names[baseline.n_features :]])
+        return baseline.predict(X) if y is None else baseline.learn(X, y)
+
+    def _learn_late(self, key: str, target: float | str, late: LateTargets, baseline: LinearModel | None) -> None:
         """Learn a waiting row whose target has come; features that came after it have their fill values."""
         assert self.learner is not None
         x = self.waiting.resolve(key, target, late)
         fills = [self.encoder.features[name] for name in self.learner.names[len(x) :]]
+        X, y = (
+            np.concatenate((x, fills))[None],
+            np.array([target], dtype=float if self.task == "regression" else object),
+        )
+        linear = self._linear(baseline, X, y)
+        late.linear.append(None if linear is None else linear[0])
         if self.learner.can_learn:
-            y = np.array([target], dtype=float if self.task == "regression" else object)
-            self.learner.learn(np.concatenate((x, fills))[None], y, None)
+            self.learner.learn(X, y, None, self.coverages)
             self.learned += 1
 
     # Predicting only
@@ -150,17 +180,28 @@ class StreamModel:
             raise DataError("the model has learned no row yet; there is nothing to predict from")
         batch, y, keys = self.preparer.split(batch, learn=False)
         X = self._matrix(self.encoder.encode(batch, learn=False).features, slice(0, len(batch.rows)))
-        return with_targets(self._decided(self.learner.predict(X, keys)), batch.rows, y, keys)
+        out = self._decided(self.learner.predict(X, keys, self.coverages))
+        return with_targets(out, batch.rows, y, keys, self.coverages)
 
-    def check_threshold(self) -> None:
-        """Refuse a threshold where there is no probability to compare it with."""
-        if self.threshold is None:
-            return
+    def check_probabilities(self, option: str) -> None:
+        """Refuse an option about probabilities where there are none, as far as that is known."""
         if self.preparer.by is not None:
-            raise DataError("--threshold needs probabilities, which models by key do not predict")
+            raise DataError(f"{option} needs probabilities, which models by key do not predict")
         if self.task == "regression":
-            raise DataError(f"--threshold is for labels, and {self.target!r} holds numbers (--task classification if "
+            raise DataError(f"{option} is for labels, and {self.target!r} holds numbers (--task classification if "
                             "they are labels)")  # fmt: skip
+
+    def check_intervals(self) -> None:
+        """Refuse the coverages that a user has chosen where there are no intervals, as far as that is known."""
+        if self.preparer.by is not None:
+            raise DataError("--coverage needs prediction intervals, which models by key do not predict")
+        if self.task == "classification":
+            raise DataError(f"--coverage is for numbers, and {self.target!r} holds labels (--task regression if they "
+                            "are numbers)")  # fmt: skip
+        if not core_class(self.algorithm, "regression").intervals:
+            raise DataError(
+                f"--coverage needs prediction intervals, which {self.algorithm} does not predict; use graph-mkl"
+            )
 
     def _decided(self, out: Outputs) -> Outputs:
         return out if self.threshold is None else self.threshold.applied(out)

@@ -19,7 +19,8 @@ def predict(model: StreamModel, options: Options, show: Callable[[str], None]) -
     notices, preparer = model.notices, model.preparer
     notices.show = show
     model.threshold = options.label_threshold()
-    model.check_threshold()
+    model.coverages = options.coverages
+    options.check_outputs(model)
     known = () if model.learner is None else model.learner.labels
     if model.threshold is not None and model.threshold.label not in (None, *known):
         name = model.threshold.label or ""

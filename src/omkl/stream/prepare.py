@@ -93,7 +93,9 @@ class Preparer:
     def plain_numbers(self) -> set[str]:
         """Columns that a reader may parse as numbers straight away."""
         names = self.encoder.plain_numbers()
-        return names | {self.target.name} if self.target.task == "regression" and self.target.comma is None else names
+        target = self.target
+        plain = target.task == "regression" and target.comma is None and not target.with_booleans
+        return names | {target.name} if plain else names
 
     def no_features(self) -> DataError:
         return DataError(f"there is no column to learn {self.target.name!r} from; give at least one more")

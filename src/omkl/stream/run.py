@@ -16,6 +16,7 @@ from omkl.errors import BudgetWarning
 from omkl.notices import Notices
 from omkl.stream.checkpoint import Checkpoint, Progress, load_checkpoint
 from omkl.stream.history import Errors, History
+from omkl.stream.linear import LinearModel
 from omkl.stream.lock import locked
 from omkl.stream.model import StreamModel
 from omkl.stream.options import PIECE_ROWS, Options
@@ -107,7 +108,8 @@ class Run:
             self.history: History | None = None
         else:
             self.progress, self.model, self.history = checkpoint.progress, checkpoint.model, checkpoint.history
-        self.model.threshold = options.label_threshold()
+        self.model.threshold, self.model.coverages = options.label_threshold(), options.coverages
+        options.check_outputs(self.model)
         if options.probabilities and not (options.predictions or "").lower().endswith(".jsonl"):
             raise DataError("--probabilities wants predictions in a .jsonl file here, as labels may still come; "
                             "omkl predict writes them to .csv too")  # fmt: skip
@@ -167,10 +169,11 @@ class Run:
         for batch in self.source:
             if len(batch.rows):
                 prepared = self.model.prepare(batch.only(self.options.wants))
-                self.model.check_threshold()
+                self.options.check_outputs(self.model)
                 if self.history is None:
-                    self.history = History(self.model.task or "regression")
-                predictions, late = self.model.learn(prepared, self.history)
+                    task = self.model.task or "regression"
+                    self.history = History(task, self.options.coverages, LinearModel(task))
+                predictions, late = self.model.learn(prepared, self.history, self.history.linear)
                 # what is carried along stays as it is written: 007 is not 7
                 self.reading.numbers = self.model.preparer.plain_numbers() - set(self.options.keep)
                 self.history.update(predictions, late)

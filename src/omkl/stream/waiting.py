@@ -6,7 +6,7 @@ import numpy as np
 
 from omkl.arrays import Index, Mask, Matrix, Vector
 from omkl.notices import Notify
-from omkl.stream.predictions import LateTargets, Predictions
+from omkl.stream.predictions import Ends, LateTargets, Predictions
 
 LEARN, PREDICT, LATE = range(3)  # what a row is for: to be learned, only predicted, or the target of an earlier one
 
@@ -16,7 +16,7 @@ class WaitingRow(NamedTuple):
 
     x: Vector
     y_pred: float | str | None
-    interval: tuple[float, float] | None
+    intervals: Ends | None
     probabilities: dict[str, float] | None
 
 
@@ -47,11 +47,10 @@ class WaitingRows:
 
     def add(self, X: Matrix, predictions: Predictions) -> None:
         """Keep rows that were predicted until their targets come."""
-        lower, upper = predictions.lower, predictions.upper
         for k, key in enumerate(predictions.keys or ()):
             self.rows.pop(key, None)
-            interval = None if lower is None or upper is None else (float(lower[k]), float(upper[k]))
-            self.rows[key] = WaitingRow(X[k].copy(), predictions.y_pred[k], interval, predictions.probabilities_of(k))
+            intervals, probabilities = predictions.intervals_of(k), predictions.probabilities_of(k)
+            self.rows[key] = WaitingRow(X[k].copy(), predictions.y_pred[k], intervals, probabilities)
             if len(self.rows) > self.capacity:
                 oldest = next(iter(self.rows))
                 del self.rows[oldest]
@@ -64,10 +63,6 @@ class WaitingRows:
         late.y_pred.append(row.y_pred)
         late.y_true.append(y_true)
         late.probabilities.append(row.probabilities or {})
-        if isinstance(y_true, str):
-            late.true_probability.append((row.probabilities or {}).get(y_true, 0.0))
-            late.covered.append(False)
-        else:
-            late.true_probability.append(0.0)
-            late.covered.append(row.interval is not None and row.interval[0] <= y_true <= row.interval[1])
+        late.intervals.append(row.intervals or {})
+        late.true_probability.append((row.probabilities or {}).get(y_true, 0.0) if isinstance(y_true, str) else 0.0)
         return row.x
