@@ -14,6 +14,9 @@ from omkl.cli.options import (
     Drop,
     Encoding,
     Format,
+    Horizon,
+    LagColumns,
+    Lags,
     Names,
     NoHeader,
     Quiet,
@@ -40,6 +43,9 @@ def compare(
     drop: Drop = None,
     categorical: Categorical = None,
     date_format: DateFormat = None,
+    lags: Lags = None,
+    lag_columns: LagColumns = None,
+    horizon: Horizon = None,
     report: Report = None,
     seed: Seed = 0,
     format: Format = None,
@@ -70,7 +76,8 @@ def compare(
         named = [one_of("--learners", name, LEARNERS) for name in split_names(learners)]
         options = checked_options(
             data, target=target, task=task, features=features, drop=drop, categorical=categorical,
-            date_format=date_format, report=report, seed=seed, format=format, delimiter=delimiter, encoding=encoding,
+            date_format=date_format, lags=lags, lag_columns=lag_columns, horizon=horizon, report=report,
+            seed=seed, format=format, delimiter=delimiter, encoding=encoding,
             header=not no_header,
         )  # fmt: skip
         if json or not quiet:
