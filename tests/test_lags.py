@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from omkl.lags import DeferredRow, DeferredRows, LagSettings, Past, waves
+from omkl.lags import AheadIntervals, DeferredRow, DeferredRows, LagSettings, Past, waves
 
 
 def oracle(y, arrival, inputs, t, feature, horizon):
@@ -132,3 +132,17 @@ def test_waves_have_each_row_once_and_each_series_in_its_order(names):
 def test_what_lags_cannot_be_is_refused(lags, columns, horizon, message):
     with pytest.raises(ValueError, match=message):
         LagSettings.make(lags, columns, horizon)
+
+
+@pytest.mark.parametrize("coverage", [0.5, 0.8, 0.9, 0.95])
+def test_intervals_ahead_hold_their_coverage_whatever_the_learner_believes(coverage):
+    rng = np.random.default_rng(0)
+    ahead, inside = AheadIntervals(), []
+    for _ in range(4000):
+        scale, error = 0.2 * rng.uniform(0.5, 2), rng.standard_t(3)
+        inside.append(abs(error) <= scale * ahead.half_width(coverage))
+        ahead.update(DeferredRow(0, None, error, 0.0, scale))
+    assert np.mean(inside[500:]) == pytest.approx(coverage, abs=0.02)
+    widths = ahead.half_widths.copy()
+    ahead.update(DeferredRow(0, None, 1.0, 0.0, 0.0))  # of a learner without intervals
+    np.testing.assert_array_equal(ahead.half_widths, widths)

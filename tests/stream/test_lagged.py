@@ -239,3 +239,11 @@ def test_columns_that_are_not_lagged_are_said_to_be_known_ahead(tmp_path):
     data = write(tmp_path / "d.csv", series(30).assign(day="2024-01-01", wind=1.0))
     result = invoke("run", data, "-t", "y", "--lags", "1", "--horizon", "3", "--lag-columns", "wind")
     assert "'temp': the value of the row itself is used, as if it were known 3 rows ahead" in result.stderr
+
+
+def test_intervals_a_day_ahead_hold_their_coverage(tmp_path):
+    rng = np.random.default_rng(0)
+    y = np.cumsum(rng.normal(size=3000))  # what happens within the horizon cannot be known
+    rows = run(write(tmp_path / "d.csv", pd.DataFrame({"y": y})), "--lags", "1,2", "--horizon", "24")
+    inside = [float(row["lower"]) <= float(row["target"]) <= float(row["upper"]) for row in rows[1000:]]
+    assert 0.85 < np.mean(inside) < 0.95
