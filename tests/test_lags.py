@@ -127,6 +127,7 @@ def test_waves_have_each_row_once_and_each_series_in_its_order(names):
         ([1], {"temp": [-1]}, 1, "lags of 'temp' must be whole numbers from 0"),
         ([1], ["target"], 1, "other than 'target'"),
         ([], ["temp"], 1, "lags must be given"),
+        ([9_000], [f"c{k}" for k in range(200)], 10_000, "a series stores at most 1000000 values"),
     ],
 )
 def test_what_lags_cannot_be_is_refused(lags, columns, horizon, message):

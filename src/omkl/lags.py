@@ -30,6 +30,7 @@ from omkl.validation import is_whole, require
 
 LARGEST_LAG = 10_000  # and horizon: so many values are stored for each series
 MOST_LAGS = 1_000
+MOST_VALUES = 10**6  # stored for a series
 LARGEST_HALF_WIDTH = 1e6  # in units of the learner's own
 X = TypeVar("X")  # the features of a row: an array, or a dictionary
 ONE_SERIES = ""  # the name of the series where there is only one
@@ -83,6 +84,9 @@ class LagSettings:
                 f"a whole number from 1 to {LARGEST_LAG}", horizon)  # fmt: skip
         made = cls(own, settings, int(horizon))  # type: ignore[call-overload]  # the same
         require(len(made.features) <= MOST_LAGS, "lags", f"at most {MOST_LAGS} features", len(made.features))
+        stored = made.size * (1 + len(settings))
+        require(stored <= MOST_VALUES, "lags", f"so few that a series stores at most {MOST_VALUES} values, those of "
+                "the largest lag and the horizon for the target and each lagged column", stored)  # fmt: skip
         return made
 
     @property

@@ -247,3 +247,13 @@ def test_intervals_a_day_ahead_hold_their_coverage(tmp_path):
     rows = run(write(tmp_path / "d.csv", pd.DataFrame({"y": y})), "--lags", "1,2", "--horizon", "24")
     inside = [float(row["lower"]) <= float(row["target"]) <= float(row["upper"]) for row in rows[1000:]]
     assert 0.85 < np.mean(inside) < 0.95
+
+
+def test_inspect_shows_lags_and_horizon(tmp_path):
+    run(write(tmp_path / "d.csv", series(30)), *LAGS, "--horizon", "4", "--model", tmp_path / "m.omkl")
+    facts = json.loads(invoke("inspect", tmp_path / "m.omkl", "--json").stdout)
+    assert facts["lags"] == [1, 2, 6]
+    assert facts["lag_columns"] == {"temp": [0, 1]}
+    assert facts["horizon"] == 4
+    assert facts["features"] == ["target lag 1", "target lag 2", "target lag 6", "temp", "temp lag 1"]
+    assert "y 1, 2, 6; temp 0, 1" in invoke("inspect", tmp_path / "m.omkl").stdout
