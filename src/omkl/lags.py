@@ -243,24 +243,28 @@ class DeferredRows(Generic[X]):
 
     def encode(self: "DeferredRows[Vector]", arrays: Arrays) -> Json:
         """As JSON and arrays, for model files."""
-        out: list[Json] = []
-        for series, rows in self.rows.items():
-            for row in rows:
-                arrays[f"deferred.{len(out)}.rows"] = row.x
-                out.append([series, row.due, row.y, row.y_pred, row.scale])
-        return out
+        rows = [(series, row) for series, rows in self.rows.items() for row in rows]
+        if rows:
+            width = max(len(row.x) for _, row in rows)
+            table = arrays["deferred.rows"] = np.zeros((len(rows), width))  # rows may come before some features do
+            for k, (_, row) in enumerate(rows):
+                table[k, : len(row.x)] = row.x
+        return [[series, len(row.x), row.due, row.y, row.y_pred, row.scale] for series, row in rows]
 
     def decode(self: "DeferredRows[Vector]", body: Json, arrays: Arrays, d: int) -> None:
         """Go on from what `encode` returned; there are `d` features."""
-        for k, (series, due, y, y_pred, scale) in enumerate(body):
-            x = float_array(arrays, f"deferred.{k}.rows")
-            demand(x.ndim == 1 and len(x) <= d, "a row to be learned does not fit the features")
-            demand(not np.isinf(x).any(), "a row to be learned has an infinite value")
-            demand(np.isfinite(claims.number(y, "a target to be learned")), "a target to be learned is not finite")
+        table = float_array(arrays, "deferred.rows") if body else np.empty((0, 0))
+        demand(table.ndim == 2 and len(table) == len(body), "the rows to be learned differ in number")
+        demand(table.shape[1] <= d, "a row to be learned does not fit the features")
+        demand(not np.isinf(table).any(), "a row to be learned has an infinite value")
+        for x, (series, length, *row) in zip(table, body, strict=True):
+            demand(claims.count(length, "the features of a row") <= len(x), "a row to be learned is too short")
+            due, y, y_pred, scale = row
             claims.count(due, "when a row is to be learned")
-            claims.number(y_pred, "the prediction of a row to be learned")
-            claims.number(scale, "the interval of a row to be learned")
-            self.add(claims.string(series, "the series of a row"), DeferredRow(due, x, float(y), y_pred, scale))
+            for value in (y, y_pred, scale):
+                demand(np.isfinite(claims.number(value, "a target")), "a target to be learned is not finite")
+            known = DeferredRow(due, x[:length].copy(), float(y), float(y_pred), float(scale))
+            self.add(claims.string(series, "the series of a row"), known)
 
 
 class AheadIntervals:

@@ -100,6 +100,18 @@ def test_fit_forgets_and_partial_fit_continues():
     assert whole.estimator_.n_samples_seen_ == 198  # two are not known three rows ahead of the next
 
 
+@pytest.mark.parametrize("horizon", [1, 3])
+def test_a_coverage_that_is_refused_changes_nothing(horizon):
+    y = y_of()
+    model = omkl.Lags(omkl.GraphMKLRegressor(random_state=0), [1, 2], horizon=horizon).fit(None, y[:100])
+    with pytest.raises(ValueError, match="coverage must be"):
+        model.predict_interval_then_learn(None, y[100:], coverage=2.0)
+    other = omkl.Lags(omkl.GraphMKLRegressor(random_state=0), [1, 2], horizon=horizon).fit(None, y[:100])
+    np.testing.assert_array_equal(model.forecast(5), other.forecast(5))
+    with pytest.raises(NotImplementedError, match="use graph-mkl"):
+        omkl.Lags(omkl.RakerRegressor(random_state=0), [1], horizon=horizon).predict_interval_then_learn(None, y)
+
+
 def test_arrays_have_columns_by_their_place():
     y, X = y_of(), np.random.default_rng(0).normal(size=(200, 2))
     model = omkl.Lags(omkl.GraphMKLRegressor(random_state=0), [1], columns=["1"]).fit(X, y)

@@ -163,6 +163,8 @@ class Lags(Locked, MetaEstimatorMixin, RegressorMixin, BaseEstimator):  # type: 
     ) -> Matrix:  # fmt: skip
         settings, inputs = past.settings, self._inputs()
         lagged_inputs = [inputs.index(name) for name in settings.columns]
+        if coverage is not None:  # one that there is no interval for is refused before anything changes
+            core.predict_interval(np.empty((0, len(core.names))), coverage)
         start = past.counts.get(ONE_SERIES, 0)
         _, lagged = past.follow(np.column_stack((y, rows[:, lagged_inputs])))
         columns = dict(zip(inputs, rows.T, strict=True))
@@ -186,7 +188,6 @@ class Lags(Locked, MetaEstimatorMixin, RegressorMixin, BaseEstimator):  # type: 
             if core.intervals:
                 scale = float(core.predict_std(x)[0, 1])
             if coverage is not None:
-                core.predict_interval(x[:0], coverage)  # refuses what it does not have
                 half = ahead.half_width(coverage) * scale
                 out[row, 1:] = y_pred - half, y_pred + half
             if not np.isnan(y[row]):
