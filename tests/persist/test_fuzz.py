@@ -89,6 +89,7 @@ def models(folder: Path) -> Iterator[tuple[str, Any]]:
     table.write_text("u,v,who,t\n" + "\n".join(rows) + "\n")
     for target, options in (("t", ["--learner", "raker"]), ("t", []), ("v", ["--learner", "omkr"]), ("v", []),
                             ("v", ["--by", "who"]), ("t", ["--by", "who", "--learner", "raker"]),
+                            ("v", ["--lags", "1,2", "--lag-columns", "u=0,1", "--horizon", "2", "--learner", "raker"]),
                             ("v", ["--key", "who", "--learner", "sfg-mkl"])):  # fmt: skip
         with_checkpoint = ["--checkpoint", folder / "checkpoint.omkl", "--every", "20"]
         done = invoke("run", table, "--target", target, "--model", folder / "model.omkl", *options, *with_checkpoint)

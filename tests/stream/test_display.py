@@ -41,8 +41,8 @@ def test_the_help_of_run_lists_these_options():
         "--target", "--task", "--learner", "--set", "--features", "--drop", "--categorical", "--date-format",
         "--predictions", "--keep", "--probabilities", "--threshold", "--coverage", "--model", "--checkpoint", "--every",
         "--report",
-        "--key", "--pending", "--by", "--seed", "--format", "--delimiter", "--encoding", "--no-header", "--quiet",
-        "--json", "--help",
+        "--key", "--pending", "--by", "--lags", "--lag-columns", "--horizon", "--seed", "--format", "--delimiter",
+        "--encoding", "--no-header", "--quiet", "--json", "--help",
     ]  # fmt: skip
     assert "tail -f log.jsonl | omkl run - -t seconds --every 1 --predictions -" in out
 

@@ -15,6 +15,9 @@ from omkl.cli.options import (
     Drop,
     Encoding,
     Format,
+    Horizon,
+    LagColumns,
+    Lags,
     Names,
     NoHeader,
     Quiet,
@@ -42,6 +45,9 @@ def compare(
     categorical: Categorical = None,
     date_format: DateFormat = None,
     by: By = None,
+    lags: Lags = None,
+    lag_columns: LagColumns = None,
+    horizon: Horizon = None,
     report: Report = None,
     seed: Seed = 0,
     format: Format = None,
@@ -74,8 +80,8 @@ def compare(
         named = [one_of("--learners", name, LEARNERS) for name in split_names(learners)]
         options = checked_options(
             data, target=target, task=task, features=features, drop=drop, categorical=categorical,
-            date_format=date_format, by=by, report=report, seed=seed, format=format, delimiter=delimiter,
-            encoding=encoding, header=not no_header,
+            date_format=date_format, by=by, lags=lags, lag_columns=lag_columns, horizon=horizon, report=report,
+            seed=seed, format=format, delimiter=delimiter, encoding=encoding, header=not no_header,
         )  # fmt: skip
         if options.task is not None:
             for name in named:

@@ -75,6 +75,16 @@ Pending = Annotated[int, typer.Option(min=1, metavar="N", help="Rows that may wa
 By = Annotated[
     str | None, typer.Option(metavar="COLUMN", help="One model for each value of this column: sensors, users, meters.")
 ]
+Lags = Annotated[
+    str | None, typer.Option(metavar="K,K,...", help="Past targets to learn from: 1 is the last known, 1-24 a range.")
+]
+LagColumns = Annotated[
+    list[str] | None,
+    typer.Option(metavar="A,B,...", help="Columns whose past values are used instead of the row's; also A=0,1,24."),
+]
+Horizon = Annotated[
+    int | None, typer.Option(min=1, metavar="N", help="How many rows ahead to predict, with --lags; default: 1.")
+]
 Parameters = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="NAME=VALUE", help="A parameter of the learner, such as n_features=100; repeatable."),
@@ -149,6 +159,8 @@ def checked_options(data: list[str], **given: Any) -> "Options":
     given["coverage"] = coverages(given.get("coverage"))
     for name in ("features", "drop", "categorical", "keep"):
         given[name] = tuple(split_names(given.get(name)))
+    given["lag_columns"] = tuple(given.get("lag_columns") or ())
     options = Options(data=tuple(data), **given)
     options.check_columns()
+    options.lag_settings()  # refuses what it cannot be
     return options

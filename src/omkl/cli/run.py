@@ -18,8 +18,11 @@ from omkl.cli.options import (
     Encoding,
     Every,
     Format,
+    Horizon,
     Keep,
     Key,
+    LagColumns,
+    Lags,
     Learner,
     Model,
     Names,
@@ -67,6 +70,9 @@ def run(
     key: Key = None,
     pending: Pending = 10_000,
     by: By = None,
+    lags: Lags = None,
+    lag_columns: LagColumns = None,
+    horizon: Horizon = None,
     seed: Seed = 0,
     format: Format = None,
     delimiter: Delimiter = None,
@@ -86,6 +92,7 @@ def run(
       omkl run data.csv -t price --predictions out.csv --model price.omkl --report price.html
       omkl run day1.csv.gz day2.csv.gz -t load --checkpoint load.ckpt --every 100000
       omkl run meters.parquet -t load --by meter --learner sfg-mkl --model meters.omkl
+      omkl run load.csv -t load --lags 1,2,24 --horizon 24 --model load.omkl
       tail -f log.jsonl | omkl run - -t seconds --every 1 --predictions -
     """
     with errors_as_messages():
@@ -95,7 +102,8 @@ def run(
             data, target=target, task=task, learner=learner, parameters=parameters, features=features, drop=drop,
             categorical=categorical, date_format=date_format, predictions=predictions, keep=keep,
             probabilities=probabilities, threshold=threshold, coverage=coverage, model=model,
-            checkpoint=checkpoint, every=every, report=report, key=key, pending=pending, by=by, seed=seed,
+            checkpoint=checkpoint, every=every, report=report, key=key, pending=pending, by=by, lags=lags,
+            lag_columns=lag_columns, horizon=horizon, seed=seed,
             format=format, delimiter=delimiter, encoding=encoding, header=not no_header,
         )  # fmt: skip
         run_and_show(Run(options, lambda text: None), quiet, json)

@@ -15,6 +15,7 @@ from omkl.arrays import Mask, Vector
 from omkl.encoder.table import Batch
 from omkl.errors import BudgetWarning, DivergenceError
 from omkl.estimators.declaration import supports
+from omkl.lags import LagSettings
 from omkl.notices import Notices
 from omkl.stream.baselines import most_frequent, running_means
 from omkl.stream.history import History
@@ -174,7 +175,33 @@ class LinearEntrant(BaselineEntrant):
         return self._model.learn(X, prepared.y[mask])
 
 
-Entrant = LearnerEntrant | BaselineEntrant
+class PastValueEntrant:
+    """A naive forecast: the target of a lag, or where that is missing of a smaller one."""
+
+    kind = "baseline"
+    diverged = None
+
+    def __init__(self, settings: LagSettings, lag: int) -> None:
+        back = settings.horizon + lag - 1
+        self.name = "last value" if back == 1 else f"value {back} rows before"
+        self._features = [feature.name for feature in settings.features if feature.column == 0 and feature.lag <= lag]
+        self.history = History("regression")
+        self.seconds = 0.0
+
+    def learn(self, prepared: Prepared) -> None:
+        """Predict each row with a target."""
+        began = time.thread_time()
+        mask = known(prepared.y)
+        y_pred = np.zeros(len(mask))
+        for name in self._features:
+            lagged = prepared.encoded.features[name]
+            y_pred = np.where(np.isnan(lagged), y_pred, lagged)
+        self.seconds += time.thread_time() - began
+        predictions = Predictions(prepared.rows, None, y_pred, None, None, None, prepared.y, None)
+        self.history.update(predictions.where(mask), LateTargets.none())
+
+
+Entrant = LearnerEntrant | BaselineEntrant | PastValueEntrant
 
 
 class Comparison:
@@ -203,7 +230,7 @@ class Comparison:
         self.stop = Stop()
         self.preparer = Preparer(
             Target(options.target, options.task, self.notices), self.notices, date_format=options.date_format,
-            categorical=options.categorical, by=options.by,
+            categorical=options.categorical, by=options.by, lags=options.lag_settings(),
         )  # fmt: skip
         self.reading = Reading(options.format, options.delimiter, options.encoding, options.header, options.wants,
                                self.notices, stop=self.stop, columns=options.columns())  # fmt: skip
@@ -256,8 +283,16 @@ class Comparison:
         if unable := [name for name in self.learners if name not in able]:
             self.notices("no labels", f"{' and '.join(unable)} predict numbers only; not compared")
         return [*(LearnerEntrant(name, self.preparer, task, self.options.seed) for name in able),
-                *(SimpleEntrant(name, task) for name in BASELINES[task]),
-                LinearEntrant(self.preparer, task)]  # fmt: skip
+                *self._baselines(task)]  # fmt: skip
+
+    def _baselines(self, task: Task) -> list[Entrant]:
+        linear = LinearEntrant(self.preparer, task)
+        if self.preparer.lagged is None:
+            return [*(SimpleEntrant(name, task) for name in BASELINES[task]), linear]
+        settings = self.preparer.lagged.settings
+        naive = [PastValueEntrant(settings, lag) for lag in sorted({*settings.lags[:1], *settings.lags[-1:]})]
+        # what is learned from all rows before is known one row ahead only
+        return [*naive, SimpleEntrant("running mean", task), linear] if settings.horizon == 1 else [*naive]
 
     @property
     def task(self) -> Task | None:
@@ -298,7 +333,7 @@ class Comparison:
         return {
             "target": self.preparer.target.name, "task": self.task, **by, "rows": self.rows,
             "scored": max(scored, default=0), "skipped": self.reading.skipped,
-            "features": len(self.preparer.encoder.features), "ranking": self.ranking(),
+            "features": len(self.preparer.fills), "ranking": self.ranking(),
             "preparing_microseconds_per_row": 1e6 * self.preparing / max(self.rows, 1),
             "seconds": self.seconds, "stopped": self.stopped,
         }  # fmt: skip

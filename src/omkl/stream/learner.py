@@ -88,6 +88,9 @@ class Learner(Protocol):
     def predict(self, X: Matrix, keys: list[str] | None, coverages: tuple[float, ...]) -> Outputs:
         """Predict rows; nothing is learned."""
 
+    def scale(self, X: Matrix) -> Vector:
+        """Half widths of the intervals that hold 68 % of the targets; 0 where there are none."""
+
     def weights(self) -> Vector:
         """The weight of every kernel, averaged over labels; empty where there is no single model."""
 
@@ -199,6 +202,12 @@ class SingleModel:
             return Outputs(core.predict(X))
         return Outputs(*core.predict_intervals(X, coverages))
 
+    def scale(self, X: Matrix) -> Vector:
+        core = self.core
+        if core is None or isinstance(core, LabelCore) or not core.intervals:
+            return np.zeros(len(X))
+        return core.predict_std(X)[:, 1]
+
     def weights(self) -> Vector:
         weights: Vector = np.empty(0) if self.core is None else self.core.kernel_weights().mean(axis=0)
         return weights
@@ -304,6 +313,9 @@ class ModelPerKey:
     def _outputs(self, y_pred: Array) -> Outputs:
         number = self.declaration.task == "regression"
         return Outputs(y_pred.astype(np.float64, copy=False) if number else y_pred.astype(object))
+
+    def scale(self, X: Matrix) -> Vector:
+        return np.zeros(len(X))
 
     def weights(self) -> Vector:
         return np.empty(0)

@@ -4,7 +4,9 @@ from dataclasses import dataclass, field, fields
 from typing import Protocol
 
 from omkl.algorithms.base import Task
+from omkl.lags import LagSettings
 from omkl.persist import Json
+from omkl.stream.lagged import parse_lag_settings
 from omkl.stream.names import NamedColumns
 from omkl.stream.parsers import Format
 from omkl.stream.predictions import DEFAULT_COVERAGE, Threshold
@@ -42,6 +44,9 @@ class Options:
     key: str | None = None
     pending: int = 10_000
     by: str | None = None
+    lags: str | None = None  # of the target
+    lag_columns: tuple[str, ...] = ()  # names, or NAME=lags
+    horizon: int | None = None  # rows ahead; None for 1
     format: Format | None = None
     delimiter: str | None = None
     encoding: str | None = None
@@ -66,7 +71,8 @@ class Options:
         With --key, a file of later targets needs none of these.
         """
         given = {"--target": self.target, "--key": self.key, "--by": self.by}
-        named = {"--features": self.features, "--drop": self.drop, "--categorical": self.categorical}
+        named = {"--features": self.features, "--drop": self.drop, "--categorical": self.categorical,
+                 "--lag-columns": self._lagged()}  # fmt: skip
         kept = {"--keep": self.keep}
         needed = {option: name for option, name in given.items() if name}
         if learned:
@@ -108,12 +114,24 @@ class Options:
             raise DataError(f"{self.target!r} is both --target and --categorical; --task classification takes numeric "
                             "codes as labels")  # fmt: skip
 
+    def lag_settings(self) -> LagSettings | None:
+        """The past values to learn from, checked."""
+        settings = parse_lag_settings(self.lags, self.lag_columns, self.horizon, self.target)
+        for name in () if settings is None else settings.columns:
+            if name in self.drop:
+                raise ValueError(f"column {name!r} is in both --lag-columns and --drop; its past values need it")
+        return settings
+
+    def _lagged(self) -> tuple[str, ...]:
+        settings = self.lag_settings()
+        return () if settings is None else tuple(settings.columns)
+
     def reads(self, name: str) -> bool:
         """Whether a column is to be read."""
         return self.wants(name) or name in self.keep
 
     def wants(self, name: str) -> bool:
         """Whether a column is to be learned from, or needed for that."""
-        if name in (self.target, self.key, self.by):
+        if name in (self.target, self.key, self.by, *self._lagged()):
             return True
         return (not self.features or name in self.features) and name not in self.drop

@@ -35,6 +35,7 @@ def predict(model: StreamModel, options: Options, show: Callable[[str], None]) -
     reading.numbers = model.encoder.plain_numbers() - set(options.keep)
     source = Source(options.data, reading, min(options.every, PIECE_ROWS))
     writer: Writer | None = None
+    model = model.following()
     try:
         with stop:
             for batch in source:

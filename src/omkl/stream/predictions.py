@@ -41,6 +41,26 @@ class Outputs(NamedTuple):
     probabilities: Matrix | None = None  # (n, labels)
 
 
+class Forecast(NamedTuple):
+    """Outputs of which the scale of the intervals is known, where they are for more than one row ahead."""
+
+    out: Outputs
+    scale: Vector | None = None  # (n,)
+
+    @classmethod
+    def in_order(cls, parts: "list[Forecast]", order: list[int]) -> "Forecast":
+        """Numbers predicted in another order: the rows of the parts, one after another, are those of `order`."""
+        back = np.argsort(order)
+
+        def joined(values: list[Vector | None]) -> Vector | None:
+            given = [value for value in values if value is not None]
+            return np.concatenate(given)[back] if given else None
+
+        y_pred = np.concatenate([as_numbers(part.out.y_pred) for part in parts])[back]
+        lower, upper = joined([part.out.lower for part in parts]), joined([part.out.upper for part in parts])
+        return cls(Outputs(y_pred, lower, upper), joined([part.scale for part in parts]))
+
+
 class Predictions(NamedTuple):
     """Predictions for rows of a table, and the targets as far as they are known."""
 

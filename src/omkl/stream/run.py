@@ -82,7 +82,7 @@ def new_model(options: Options, notices: Notices) -> StreamModel:
     preparer = Preparer(
         Target(options.target, options.task, notices), notices, key=options.key, pending=options.pending,
         by=options.by, date_format=options.date_format, categorical=options.categorical, features=options.features,
-        drop=options.drop,
+        drop=options.drop, lags=options.lag_settings(),
     )  # fmt: skip
     return StreamModel(preparer, options.learner, options.seed, options.parameters)
 
@@ -228,7 +228,7 @@ class Run:
             "target": model.target, "task": model.task, "learner": model.algorithm,
             "rows": self.source.records, "learned": model.learned, "skipped": self.reading.skipped,
             "waiting": len(model.waiting), **keys,
-            "features": len(model.encoder.features),
+            "features": len(model.preparer.fills),
             **errors,
             "kernels": [{"kernel": str(model.kernels[k]), "weight": float(weights[k])} for k in leading],
             "changes": [] if history is None else history.change_points(),
