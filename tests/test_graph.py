@@ -34,6 +34,15 @@ def graph_and_degree(request):
     return similarity_graph(DICTIONARIES[name], d, M), M
 
 
+@pytest.mark.parametrize("d", [1, 2, 5])
+def test_kernels_in_any_order_are_sorted_by_delta(d):
+    scales = np.array([3.0, 0.5, 8.0, 1.0, 5.0, 2.0])
+    squares = scales**2
+    K = (2 * np.pi * np.outer(squares, squares) / np.add.outer(squares, squares)) ** (d / 2)  # of Gaussians
+    delta = np.add.outer(np.diag(K), np.diag(K)) - 2 * K  # (7)
+    np.testing.assert_array_equal(by_similarity([Gaussian(s) for s in scales], d), delta.argsort(axis=1))
+
+
 def takes_a_quadrature(a, b):
     """Whether the integral of their product is none of the simple closed forms."""
     product = [kernel for kernel in (a, b) if kernel.shape == "product"]

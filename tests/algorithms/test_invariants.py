@@ -187,6 +187,7 @@ def test_a_problem_that_breaks_one_invariant_is_refused(case: Case):
     problem, check = case.problem(3), case.algorithm.check_problem
     if "beta" in problem._fields:
         problem = problem._replace(beta=0.01)
+    check(problem)
     for name, edits in PROBLEM_EDITS.items():
         if name in leaves(problem):
             for k, edit in enumerate(edits):

@@ -266,3 +266,15 @@ def test_a_step_after_which_theta_is_too_long_for_a_double_is_a_divergence(size,
     expected = nullcontext() if finite or stabiliser == "aware" else pytest.raises(DivergenceError)
     with np.errstate(over="ignore"), expected:
         require_finite_step(descent, theta, f=error, y=0.0, k=1.0)
+
+
+@pytest.mark.parametrize("learner", ["sfg-mkl", "sfg-mkl-r"])
+def test_a_heavy_row_is_learned_where_the_step_is_short(learner):
+    """The step has the length of the learning rate times the weight, not that of either."""
+    algorithm = algorithms.get(learner)
+    settings = Settings(kernels=gaussians(3), n_features=2, out_degree=1, stabiliser="none", learning_rate=1e-30)
+    problem = algorithms.problem(learner, settings, d=1)
+    uniforms = np.full(algorithm.uniforms(problem), 0.5)
+    state = algorithm.init(problem, uniforms)
+    state, _ = algorithm.step(problem, state, np.ones(1), 1e99, uniforms, 1e60)
+    assert 1e125 < np.abs(state.theta).max() < np.inf
