@@ -188,7 +188,7 @@ def calibrated(state, **changes):
 
 @pytest.mark.parametrize(("change", "complaint"), [
     (lambda s: s._replace(incumbent=1), "there is no incumbent"),
-    (lambda s: calibrated(s, half_widths=0 * s.calibration.half_widths), "a half width is not positive"),
+    (lambda s: calibrated(s, half_widths=0 * s.calibration.half_widths), "a half width is out of range"),
     (lambda s: calibrated(s, half_widths=20 * s.calibration.half_widths), "a half width is out of range"),
     (lambda s: calibrated(s, half_widths=s.calibration.half_widths[[1, 0, *range(2, 9)]]), "larger coverage are"),
     (lambda s: calibrated(s, half_widths=s.calibration.half_widths[1:]), "half_widths does not fit the problem"),

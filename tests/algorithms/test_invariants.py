@@ -78,6 +78,7 @@ def test_a_state_with_an_index_out_of_range_is_refused(case: Case):
 def test_a_problem_with_a_value_that_cannot_be_is_refused(case: Case):
     problem, check = case.problem(3), case.algorithm.check_problem
     check(problem)
+    check(case.problem(1))
     for name, leaf in leaves(problem).items():
         if isinstance(leaf, np.ndarray):
             assert refuses(check, replaced(problem, name, leaf[None])), name
@@ -133,6 +134,7 @@ PROBLEM_EDITS = {
     "descent.radius": [lambda _: 0.0, lambda _: np.inf],
     "M": [lambda _: 0, lambda _: 10**7],
     "budget": [lambda _: LARGEST_COUNT],
+    "d": [lambda _: 0],
     "active": [lambda _: 1, lambda _: 10**6],
     "warm_up": [lambda _: 0, lambda _: LARGEST_COUNT],
     "trial": [lambda _: LARGEST_COUNT],
@@ -185,6 +187,7 @@ def test_a_problem_that_breaks_one_invariant_is_refused(case: Case):
     problem, check = case.problem(3), case.algorithm.check_problem
     if "beta" in problem._fields:
         problem = problem._replace(beta=0.01)
+    check(problem)
     for name, edits in PROBLEM_EDITS.items():
         if name in leaves(problem):
             for k, edit in enumerate(edits):

@@ -132,7 +132,6 @@ def check(calibration: Calibration) -> None:
     """Refuses values that no stream leads to; shapes have been checked."""
     start = np.array(START_HALF_WIDTHS)
     ratio = calibration.half_widths / start
-    demand(bool((calibration.half_widths > 0).all()), "a half width is not positive")
     within = (ratio >= 1 / HALF_WIDTH_RANGE - 1e-9) & (ratio <= HALF_WIDTH_RANGE + 1e-9)
     demand(bool(within.all()), "a half width is out of range")
     demand(bool((np.diff(calibration.half_widths) >= 0).all()), "half widths of a larger coverage are smaller")
