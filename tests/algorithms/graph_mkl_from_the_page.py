@@ -282,31 +282,42 @@ class ErrorScale:
 
     def __init__(self):
         self.h, self.S, self.n = NORMAL.copy(), None, 0
-        self.sums = {1.3: [], 1 / 1.3: []}  # of each ratio: the sum so far and the error, since the sum was 0
+        self.sums = {1.4: [], 1 / 1.4: []}  # of each ratio: the sum so far and the error, since the sum was 0
+
+    def current(self):
+        towards = []  # of each ratio with evidence: its weight and its scale
+        for (_, rows), odds in zip(self.sums.items(), (25, 200), strict=True):
+            if rows:
+                likelihood_ratio = np.exp(rows[-1][0])
+                weight = (likelihood_ratio - 1) / (likelihood_ratio - 1 + odds)
+                scale = (1.2533 * sum(e for _, e in rows) + 4 * self.S) / (len(rows) + 4)
+                towards.append((weight, scale))
+        weight, scale = max(towards, default=(0, self.S), key=lambda each: each[0])
+        return self.S ** (1 - weight) * scale**weight  # (G43)
 
     def deviation(self, s, b):
-        return s if self.S is None else self.S * s / b  # (G40)
+        return s if self.S is None else self.current() * s / b  # (G40)
 
     def learn(self, error, s, b):
         if self.S is None:
-            self.S, self.n = b, 8
+            self.S, self.n = b, 16
         error = abs(error) * b / s
         if error == 0 and self.S <= 1e-150:
             return
-        x = error / self.S
-        z = np.interp(x, [0, *self.h], [0, *NORMAL])  # (G41)
+        x = error / self.current()
+        z = np.interp(error / self.S, [0, *self.h], [0, *NORMAL])  # (G41)
         for c, rows in self.sums.items():
             total = (rows[-1][0] if rows else 0) - np.log(c) + z**2 / 2 * (1 - c**-2)  # (G42)
             self.sums[c] = [*rows, (total, error)] if total > 0 else []
-        gain = np.clip(2 / self.n, 0.005, 0.05)
-        h = self.h * np.exp(gain * ((x > self.h) - (1 - COVERAGES)))  # (G43)
+        gain = np.clip(2 / self.n, 0.002, 0.05)
+        h = self.h * np.exp(gain * ((x > self.h) - (1 - COVERAGES)))
         h = np.clip(h, NORMAL / 4, 4 * NORMAL)
         self.h = np.array([h[: k + 1].max() for k in range(len(h))])  # (G44)
-        self.n = min(self.n + 1, 500)
-        self.S = self.S + (1.2533 * error - self.S) / self.n  # (G45)
+        self.n = min(self.n + 1, 2000)
+        self.S = self.S + 2 / self.n * (1.2533 * error - self.S)  # (G45)
         rows = max(self.sums.values(), key=lambda rows: rows[-1][0] if rows else 0)
-        if rows and rows[-1][0] > 5.5:
-            self.S, self.n = 1.2533 * np.mean([e for _, e in rows]), min(max(8, len(rows)), 500)  # (G46)
+        if rows and rows[-1][0] > np.log(1.5 * self.n):
+            self.S, self.n = 1.2533 * np.mean([e for _, e in rows]), min(max(16, len(rows)), 2000)  # (G46)
             self.sums = {c: [] for c in self.sums}
         self.S = max(self.S, 1e-150)
 

@@ -156,7 +156,7 @@ STATE_EDITS = {
     "calibration.since": [*NOT_FINITE, lambda a: -1 - a, lambda a: a + 0.5, lambda a: a + 1e19],
     "calibration.total": [*NOT_FINITE, lambda a: -1 - a, lambda a: a + 1e300],
     "calibration.scale": [lambda _: -1.0, lambda _: np.nan, lambda _: np.inf, lambda _: 1e300],
-    "calibration.rows": [lambda _: -1, lambda _: 501, lambda _: 1.5, lambda _: LARGEST_COUNT],
+    "calibration.rows": [lambda _: -1, lambda _: 2001, lambda _: 1.5, lambda _: LARGEST_COUNT],
     "trend.fast": [lambda _: -1.0],
     "trial.incumbent": [lambda _: -1.0],
     **{f"sets.0.{name}": NOT_FINITE for name in (
