@@ -281,7 +281,7 @@ def test_engine_and_reference_agree_on_when_a_challenger_starts(fast, rounds, st
 def test_engine_and_reference_agree_on_a_challenger_that_starts_in_the_place_of_another():
     """Nothing of the set that lost the trial before is left."""
     problem, state, x, y = challenged(39)
-    state, _ = graph_mkl.step(problem, state._replace(trial=Trial(9.0, 8.0)), x, y, np.zeros(2))
+    state, _ = graph_mkl.step(problem, state._replace(trial=Trial(9.0, 8.0)), x + 0.5, y, np.zeros(2))
     assert [s.age for s in state.sets] == [341, -1]
     assert state.sets[1].first.X.any()
     state = state._replace(trend=Trend(50.0, 10.0, 400))
