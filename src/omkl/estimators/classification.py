@@ -7,7 +7,7 @@ import numpy as np
 
 from omkl.algorithms.base import AlgorithmSettings
 from omkl.arrays import Mask, Matrix, Vector
-from omkl.estimators.core import LabelCore, Row, Scale
+from omkl.estimators.core import LabelCore, Row, Scale, rounds_of
 from omkl.online import Online
 from omkl.persist import Arrays, Json, demand, plain
 
@@ -106,6 +106,11 @@ class ClassificationCore(LabelCore):
 
     def learn_rows(self, X: Matrix, y: Sequence[Hashable], weight: Vector | None = None) -> Matrix:
         """(rows, labels known in the end): scores before learning, -inf for labels not known yet; all rows or none."""
+        if weight is not None and (weight > 1).any():
+            rounds = rounds_of(weight)
+            rows = np.repeat(np.arange(len(X)), rounds)
+            first = np.cumsum(rounds) - rounds
+            return self.learn_rows(X[rows], [y[row] for row in rows], (weight / rounds)[rows])[first]
         with self._lock:
             labels, each, unseen = list(self._labels), list(self.each), self.unseen
             checkpoints = [online.checkpoint() for online in self.learners]
@@ -150,6 +155,10 @@ class ClassificationCore(LabelCore):
     def learn_row(self, x: Row, y: Hashable, weight: float) -> None:
         with self._lock:
             row = self.row(x, learn=True)
+            if weight > 1:
+                values = np.array([[x.get(name, self.missing) for name in self.names]], dtype=np.float64)
+                self.learn_rows(values, [y], np.array([float(weight)]))
+                return
             if y not in self._labels:
                 self._add_label(y)
             for online, sign in zip(self.learners, self._signs(y), strict=True):

@@ -14,7 +14,7 @@ import numpy as np
 
 from omkl import algorithms
 from omkl.algorithms.base import AlgorithmSettings, Task
-from omkl.arrays import Array, Matrix, Vector
+from omkl.arrays import Array, Index, Matrix, Vector
 from omkl.engine import gather
 from omkl.lock import Locked, ModelLock, locked
 from omkl.online import Online
@@ -24,6 +24,7 @@ from omkl.scaling import STATISTICS, InputScaler, RunningStatistics, with_block
 Scale = Literal["online", "none"]
 Row = dict[Hashable, float]
 S = TypeVar("S", bound=RunningStatistics)
+MAX_ROUNDS = 64  # in which a row of a larger weight is learned
 
 
 class Core(Locked, ABC):
@@ -268,6 +269,15 @@ class LabelCore(Core):
         out = np.full((len(scores), len(classes)), self.unknown)
         out[:, place] = scores
         return out
+
+
+def rounds_of(weight: Vector) -> Index:
+    """(rows,): in how many rounds an algorithm without weights of its own learns each row.
+
+    A gradient step multiplied by a large weight overshoots; as many steps as the weight, rounded up, do not.
+    """
+    rounds: Index = np.clip(np.ceil(weight), 1, MAX_ROUNDS).astype(np.intp)
+    return rounds
 
 
 def check_row(x: Row) -> Vector:

@@ -1,7 +1,8 @@
 """Base classes of the scikit-learn estimators.
 
-`fit` makes one pass over the rows in their order; `partial_fit` continues from there. scikit-learn's validation takes
-50 to 100 microseconds for each call: pass chunks of rows, or use the river API or `Online` for single rows.
+`fit` learns all rows from the start, in a random order unless told otherwise; `partial_fit` continues with rows in the
+order in which they come. scikit-learn's validation takes 50 to 100 microseconds for each call: pass chunks of rows, or
+use the river API or `Online` for single rows.
 """
 
 from collections.abc import Iterator
@@ -14,7 +15,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets, unique_labels
-from sklearn.utils.validation import _check_sample_weight, _num_samples, check_is_fitted, validate_data
+from sklearn.utils.validation import _num_samples, check_is_fitted, validate_data
 
 from omkl import validation
 from omkl.algorithms.base import Task
@@ -23,6 +24,7 @@ from omkl.estimators import plots
 from omkl.estimators.core import Core, LabelCore, NumberCore, Scale, make_seed
 from omkl.estimators.cores import Scaling, new_label_core, new_number_core, settings_of
 from omkl.estimators.documentation import with_parameters
+from omkl.estimators.sklearn.fitting import Rows, checked_weights, passes
 from omkl.features import column_names
 from omkl.kernels import Kernel
 from omkl.lock import Locked, LockOnDemand, locked
@@ -47,13 +49,20 @@ class FittedAttributes:
 class Estimator(Locked, BaseEstimator, FittedAttributes):  # type: ignore[misc]  # scikit-learn has no types
     """Validation, randomness and attributes that all estimators have.
 
+    shuffle : bool, default=True
+        Whether `fit` takes the rows in a random order, whatever order they are in; False for rows in the order of
+        time.
+    epochs : int, default=1
+        How often `fit` goes through the rows, each time in another order if they are shuffled.
     random_state : int, RandomState or None, default=None
-        Decides random features and random choices.
+        Decides random features, random choices and the order of the rows in `fit`.
     """
 
     task: ClassVar[Task]
     _lock = LockOnDemand()  # scikit-learn's constructors set nothing but parameters
 
+    shuffle: bool = True
+    epochs: int = 1
     random_state: RandomState = None
 
     def __init_subclass__(cls, parameters: type | None = None, **options: Any) -> None:
@@ -87,6 +96,13 @@ class Estimator(Locked, BaseEstimator, FittedAttributes):  # type: ignore[misc] 
     @property
     def _scale(self) -> Scale:
         return self.scale if isinstance(self, Scaling) else "none"
+
+    def _passes(self, X: Matrix, y: Array, sample_weight: ArrayLike | None) -> Iterator[Rows]:
+        """What `fit` learns, pass by pass."""
+        validation.require(isinstance(self.shuffle, (bool, np.bool_)), "shuffle", "True or False", self.shuffle)
+        validation.require_whole("epochs", self.epochs)
+        weight = None if sample_weight is None else checked_weights(sample_weight, X)
+        return passes(Rows(X, y, weight), bool(self.shuffle), self.epochs, self.core_.seed)
 
     def _fitted(self) -> Self:
         check_is_fitted(self, "core_")
@@ -158,12 +174,13 @@ class Regressor(RegressorMixin, Estimator):  # type: ignore[misc]  # scikit-lear
         return rows, np.ascontiguousarray(targets, dtype=np.float64)
 
     @locked
-    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
-        """Forget what was learned and learn the rows in their order."""
+    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+        """Forget what was learned and learn the rows, `epochs` times, in a random order unless `shuffle` is False."""
         with self._unchanged_on_error():
             rows, targets = self._validated(X, y, reset=True)
             self.core_ = self.new_core()
-            self.core_.learn_rows(rows, targets)
+            for part in self._passes(rows, targets, sample_weight):
+                self.core_.learn_rows(part.X, np.asarray(part.y, dtype=np.float64), part.weight)
         return self
 
     @locked
@@ -226,13 +243,14 @@ class Classifier(ClassifierMixin, Estimator):  # type: ignore[misc]  # scikit-le
         return rows, labels
 
     @locked
-    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
-        """Forget what was learned and learn the rows in their order."""
+    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+        """Forget what was learned and learn the rows, `epochs` times, in a random order unless `shuffle` is False."""
         with self._unchanged_on_error():
             rows, labels = self._validated(X, y, reset=True)
             self.classes_ = np.unique(labels)
             self.core_ = self.new_core()
-            self.core_.learn_rows(rows, labels.tolist())
+            for part in self._passes(rows, labels, sample_weight):
+                self.core_.learn_rows(part.X, part.y.tolist(), part.weight)
         return self
 
     @locked
@@ -267,6 +285,10 @@ class Classifier(ClassifierMixin, Estimator):  # type: ignore[misc]  # scikit-le
     def predict_proba(self, X: ArrayLike) -> Matrix:
         """Probabilities of every label, (rows, labels)."""
         return self._fitted().core_.probabilities(self._rows(X), self.classes_)
+
+    def predict_log_proba(self, X: ArrayLike) -> Matrix:
+        """Logarithms of the probabilities of every label, (rows, labels)."""
+        return np.log(self.predict_proba(X))
 
     @locked
     def predict(self, X: ArrayLike) -> Array:
@@ -305,36 +327,3 @@ class Classifier(ClassifierMixin, Estimator):  # type: ignore[misc]  # scikit-le
             self.classes_ = known
             self.core_ = self.new_core()
         return self.core_.learn_rows_probabilities(rows, labels.tolist(), weight, self.classes_)
-
-
-def checked_weights(sample_weight: ArrayLike, X: Matrix) -> Vector:
-    weight: Vector = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-    return validation.many_weights(weight, len(X), "sample_weight")
-
-
-class IntervalRegressor(Regressor):
-    """A regressor with prediction intervals."""
-
-    # a tuple on request, as scikit-learn's Gaussian processes return it
-    @locked
-    def predict(self, X: ArrayLike, return_std: bool = False) -> Vector | tuple[Vector, Vector]:  # type: ignore[override]
-        """Predictions; with `return_std` also half the width of the interval that holds 68 % of the targets."""
-        core = self._fitted().core_
-        if not return_std:
-            return core.predict(self._rows(X))
-        out = core.predict_std(self._rows(X))
-        return out[:, 0], out[:, 1]
-
-    @locked
-    def predict_interval(self, X: ArrayLike, coverage: float = 0.9) -> Matrix:
-        """(rows, 2): intervals that hold `coverage` (at most 0.99) of the targets, calibrated while learning."""
-        return self._fitted().core_.predict_interval(self._rows(X), coverage)
-
-    @locked
-    def predict_interval_then_learn(self, X: ArrayLike, y: ArrayLike, coverage: float = 0.9) -> Matrix:
-        """(rows, 3): prediction, lower and upper end of each row, before that row is learned."""
-        first = not hasattr(self, "core_")
-        rows, targets = self._validated(X, y, reset=first)
-        if first:
-            self.core_ = self.new_core()
-        return self.core_.learn_rows_interval(rows, targets, coverage)

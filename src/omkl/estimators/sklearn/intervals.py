@@ -1,0 +1,45 @@
+"""scikit-learn regressors with prediction intervals."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from omkl.arrays import Matrix, Tensor, Vector
+from omkl.estimators.sklearn.base import Regressor
+from omkl.lock import locked
+
+
+class IntervalRegressor(Regressor):
+    """A regressor with prediction intervals."""
+
+    # a tuple on request, as scikit-learn's Gaussian processes return it
+    @locked
+    def predict(self, X: ArrayLike, return_std: bool = False) -> Vector | tuple[Vector, Vector]:  # type: ignore[override]
+        """Predictions; with `return_std` also half the width of the interval that holds 68 % of the targets."""
+        core = self._fitted().core_
+        if not return_std:
+            return core.predict(self._rows(X))
+        out = core.predict_std(self._rows(X))
+        return out[:, 0], out[:, 1]
+
+    @locked
+    def predict_interval(self, X: ArrayLike, coverage: float | Sequence[float] = 0.9) -> Matrix | Tensor:
+        """(rows, 2): intervals that hold `coverage` (at most 0.99) of the targets, calibrated while learning.
+
+        (rows, 2, coverages) for a list of coverages.
+        """
+        core, rows = self._fitted().core_, self._rows(X)
+        if np.ndim(coverage) == 0:
+            return core.predict_interval(rows, coverage)
+        with core.lock:
+            return np.stack([core.predict_interval(rows, each) for each in coverage], axis=-1)
+
+    @locked
+    def predict_interval_then_learn(self, X: ArrayLike, y: ArrayLike, coverage: float = 0.9) -> Matrix:
+        """(rows, 3): prediction, lower and upper end of each row, before that row is learned."""
+        first = not hasattr(self, "core_")
+        rows, targets = self._validated(X, y, reset=first)
+        if first:
+            self.core_ = self.new_core()
+        return self.core_.learn_rows_interval(rows, targets, coverage)
