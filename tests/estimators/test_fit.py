@@ -77,6 +77,16 @@ def test_epochs_are_passes_and_refused_where_they_are_none():
             omkl.RakerRegressor(**parameters).fit(X, y)
 
 
+def test_rows_sorted_by_label_are_warned_about(recwarn):
+    X, y = load_iris(return_X_y=True)
+    omkl.RakerClassifier(random_state=0).fit(X, y)
+    order = np.random.default_rng(0).permutation(150)
+    omkl.RakerClassifier(random_state=0).partial_fit(X[order], y[order], classes=range(3)).partial_fit(X[:40], y[:40])
+    assert not recwarn
+    with pytest.warns(UserWarning, match="sorted by label"):
+        omkl.RakerClassifier(random_state=0).partial_fit(X, y, classes=range(3))
+
+
 def test_copies_are_merged_unless_the_same_inputs_come_with_other_targets():
     X, y = np.array([[2.0], [1.0], [2.0], [3.0]]), np.array([5.0, 4.0, 5.0, 6.0])
     rows = without_order(Rows(X, y, np.array([1.0, 2.0, 3.0, 0.0])))

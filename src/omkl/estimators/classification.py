@@ -110,7 +110,9 @@ class ClassificationCore(LabelCore):
             rounds = rounds_of(weight)
             rows = np.repeat(np.arange(len(X)), rounds)
             first = np.cumsum(rounds) - rounds
-            return self.learn_rows(X[rows], [y[row] for row in rows], (weight / rounds)[rows])[first]
+            labels_of_rounds = [y[row] for row in rows.tolist()]
+            scores: Matrix = self.learn_rows(X[rows], labels_of_rounds, (weight / rounds)[rows])[first]
+            return scores
         with self._lock:
             labels, each, unseen = list(self._labels), list(self.each), self.unseen
             checkpoints = [online.checkpoint() for online in self.learners]

@@ -45,7 +45,8 @@ class RegressionCore(NumberCore):
             rounds = rounds_of(weight)
             rows = np.repeat(np.arange(len(X)), rounds)
             first = np.cumsum(rounds) - rounds
-            return self.learn_rows(X[rows], y[rows], (weight / rounds)[rows])[first]
+            predictions: Vector = self.learn_rows(X[rows], y[rows], (weight / rounds)[rows])[first]
+            return predictions
         with self._lock:
             if self.inputs is None or self.target is None:
                 return self.online.run_whole(X, y, weight)

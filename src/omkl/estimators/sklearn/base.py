@@ -24,7 +24,7 @@ from omkl.estimators import plots
 from omkl.estimators.core import Core, LabelCore, NumberCore, Scale, make_seed
 from omkl.estimators.cores import Scaling, new_label_core, new_number_core, settings_of
 from omkl.estimators.documentation import with_parameters
-from omkl.estimators.sklearn.fitting import Rows, checked_weights, passes
+from omkl.estimators.sklearn.fitting import Rows, checked_weights, passes, warn_if_sorted
 from omkl.features import column_names
 from omkl.kernels import Kernel
 from omkl.lock import Locked, LockOnDemand, locked
@@ -259,6 +259,7 @@ class Classifier(ClassifierMixin, Estimator):  # type: ignore[misc]  # scikit-le
     ) -> Self:
         """Learn the rows in their order; the first call says which labels there are."""
         self._learn(X, y, classes, sample_weight)
+        warn_if_sorted(np.asarray(y))
         return self
 
     @locked
@@ -288,7 +289,8 @@ class Classifier(ClassifierMixin, Estimator):  # type: ignore[misc]  # scikit-le
 
     def predict_log_proba(self, X: ArrayLike) -> Matrix:
         """Logarithms of the probabilities of every label, (rows, labels)."""
-        return np.log(self.predict_proba(X))
+        logarithms: Matrix = np.log(self.predict_proba(X))
+        return logarithms
 
     @locked
     def predict(self, X: ArrayLike) -> Array:

@@ -1,5 +1,6 @@
 """How `fit` goes through the rows: which of them, with which weights, in which order."""
 
+import warnings
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -9,6 +10,8 @@ from sklearn.utils.validation import _check_sample_weight
 
 from omkl import validation
 from omkl.arrays import Array, Index, Matrix, Vector
+
+MANY_SORTED = 50  # rows; fewer may be sorted by chance, or because they are all there is
 
 
 class Rows(NamedTuple):
@@ -22,6 +25,17 @@ class Rows(NamedTuple):
 def checked_weights(sample_weight: ArrayLike, X: Matrix) -> Vector:
     weight: Vector = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
     return validation.many_weights(weight, len(X), "sample_weight")
+
+
+def warn_if_sorted(labels: Array) -> None:
+    """A warning where many rows are sorted by label: whoever learns them in this order forgets the first ones."""
+    changes = int(np.count_nonzero(labels[1:] != labels[:-1]))
+    if len(labels) >= MANY_SORTED and 0 < changes == len(np.unique(labels)) - 1:
+        warnings.warn(
+            f"the {len(labels)} rows are sorted by label and are learned in this order, so that the last label counts "
+            "most; shuffle the rows, or use fit, which does so",
+            stacklevel=5,
+        )
 
 
 def without_order(rows: Rows) -> Rows:

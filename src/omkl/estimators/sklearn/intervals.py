@@ -30,10 +30,10 @@ class IntervalRegressor(Regressor):
         (rows, 2, coverages) for a list of coverages.
         """
         core, rows = self._fitted().core_, self._rows(X)
-        if np.ndim(coverage) == 0:
-            return core.predict_interval(rows, coverage)
-        with core.lock:
-            return np.stack([core.predict_interval(rows, each) for each in coverage], axis=-1)
+        if isinstance(coverage, Sequence | np.ndarray):
+            with core.lock:
+                return np.stack([core.predict_interval(rows, each) for each in coverage], axis=-1)
+        return core.predict_interval(rows, coverage)
 
     @locked
     def predict_interval_then_learn(self, X: ArrayLike, y: ArrayLike, coverage: float = 0.9) -> Matrix:
