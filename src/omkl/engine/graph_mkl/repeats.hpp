@@ -31,8 +31,14 @@ static int64_t key_of(const Problem &p, const double *x, double y) {
 // The column of the window that holds this row, the one met last; -1 where there is none.
 static long column_of(const Window &window, int64_t key) {
   long found = -1;
+  veci hits = {};
+  for (long j = 0; j < WINDOW; j += W) {
+    veci keys;
+    __builtin_memcpy(&keys, window.key + j, sizeof keys);
+    hits |= keys == key;
+  }
   bool any = false;
-  for (long j = 0; j < WINDOW; ++j) any |= window.key[j] == key;
+  for (long l = 0; l < W; ++l) any |= hits[l] != 0;
   if (!any) return found;
   for (long j = 0; j < WINDOW; ++j)
     if (window.key[j] == key && (found < 0 || window.met[j] > window.met[found])) found = j;
