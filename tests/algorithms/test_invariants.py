@@ -174,6 +174,14 @@ STATE_EDITS = {
     "sets.0.first.Y": [*NOT_FINITE, lambda a: first(a, 1e95)],
     "sets.0.first.weight": [*NOT_FINITE, lambda a: first(a, -1.0), lambda a: first(a, 1e31)],
     "sets.0.window.Y": [*NOT_FINITE, lambda a: first(a, 1e95)],
+    "sets.0.window.weight": [*NOT_FINITE, lambda a: first(a, -1.0), lambda a: first(a, 1e31), lambda a: first(a, 0.0)],
+    "sets.0.window.met": [lambda a: first(a, -1), lambda a: first(a, 82)],
+    "sets.0.window.returned": [lambda a: first(a, -1), lambda a: first(a, 2)],
+    "sets.0.judged.gain": NOT_FINITE,
+    "sets.0.judged.signal": NOT_FINITE,
+    "repeats": [lambda _: -1.0, lambda _: 9.0, lambda _: np.nan],
+    "weights.mean": [lambda _: -1.0, lambda _: 1e6, lambda _: np.nan],
+    "weights.square": [lambda _: -1.0, lambda _: 1e61, lambda _: np.inf],
     "sets.0.block.rows": [lambda a: first(a, -1), lambda a: first(a, 81)],
     "sets.0.block.mean": [*NOT_FINITE, lambda a: first(a, 1e95)],
     "sets.0.block.square": [*NOT_FINITE, lambda a: first(a, -1.0)],
@@ -227,5 +235,5 @@ def test_every_part_of_a_problem_and_a_state_has_an_edit():
 
 COVERED_ABOVE = {  # by the tests of counts, words and flags
     "t", "node", "rounds", "incumbent", "loss", "stabiliser", "anytime", "commit", "commit_after", "freeze_after",
-    "weighted", "d", "task", "K", "stack", "slow", "challenger", "beta",
+    "weighted", "d", "task", "K", "key", "stack", "slow", "challenger", "beta",
 }  # fmt: skip

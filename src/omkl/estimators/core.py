@@ -14,7 +14,7 @@ import numpy as np
 
 from omkl import algorithms
 from omkl.algorithms.base import AlgorithmSettings, Task
-from omkl.arrays import Array, Matrix, Vector
+from omkl.arrays import Array, Index, Matrix, Vector
 from omkl.engine import gather
 from omkl.estimators.rows import Cells, NotANumber, Row, check_row, encoder_after, in_order, not_a_number
 from omkl.lock import Locked, ModelLock, locked
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 Scale = Literal["online", "none"]
 S = TypeVar("S", bound=RunningStatistics)
+MAX_ROUNDS = 64  # in which a row of a larger weight is learned
 
 
 class Core(Locked, ABC):
@@ -306,6 +307,15 @@ class LabelCore(Core):
         out = np.full((len(scores), len(classes)), self.unknown)
         out[:, place] = scores
         return out
+
+
+def rounds_of(weight: Vector) -> Index:
+    """(rows,): in how many rounds an algorithm without weights of its own learns each row.
+
+    A gradient step multiplied by a large weight overshoots; as many steps as the weight, rounded up, do not.
+    """
+    rounds: Index = np.clip(np.ceil(weight), 1, MAX_ROUNDS).astype(np.intp)
+    return rounds
 
 
 def only(learners: list[Online]) -> Online:

@@ -42,6 +42,19 @@ STACK_CLIP = 3.0  # standard deviations of the mixture at which inputs, target a
 RANK_EVERY = 20  # rounds
 CHALLENGER_WARM_UP_DIVISOR = 2  # a challenger's warm-up is the incumbent's divided by it
 
+# Weights and repeated rows
+MIN_WEIGHT = 1e-6  # of a row, where it is compared with others
+MAX_COPIED_WEIGHT = 1e30  # that copies may add up to
+WEIGHT_ROUNDS = 1000.0  # rows that the means over weights are over, about
+NEWTON_STEPS = 64.0  # of a logistic expert at one row, at most
+KEY_STEP = 0x9E3779B97F4A7C15  # between the places of a row, in its key (SplitMix64)
+KEY_SHIFTS = (30, 27, 31)
+KEY_MULTIPLIERS = (0xBF58476D1CE4E5B9, 0x94D049BB133111EB)
+NEAR_ROUNDS = 8  # a row that came so few rounds ago, and not in the last one, has come again by itself
+REPEAT_EVIDENCE = 4.0  # log-likelihood ratio from which rows that have come before are taken as shown again
+REPEAT_MEMORY = 0.98  # share of it kept in every round
+MAX_REPEAT_EVIDENCE = 8.0  # at which it is capped, so that a few new rows end it
+
 # Change detection
 FAST_ROUNDS = 50  # rounds that the fast mean of the error is over, about
 SLOW_ROUNDS = 500  # the same for the slow mean
