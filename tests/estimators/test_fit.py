@@ -9,7 +9,7 @@ from sklearn.model_selection import cross_val_score
 import omkl
 from omkl.estimators.river import ESTIMATORS as RIVER
 from omkl.estimators.sklearn import ESTIMATORS
-from omkl.estimators.sklearn.fitting import Rows, without_order
+from omkl.estimators.sklearn.fitting import FitRows, without_order
 
 ALL = pytest.mark.parametrize("kind", ESTIMATORS.values(), ids=ESTIMATORS)
 
@@ -89,11 +89,11 @@ def test_rows_sorted_by_label_are_warned_about(recwarn):
 
 def test_copies_are_merged_unless_the_same_inputs_come_with_other_targets():
     X, y = np.array([[2.0], [1.0], [2.0], [3.0]]), np.array([5.0, 4.0, 5.0, 6.0])
-    rows = without_order(Rows(X, y, np.array([1.0, 2.0, 3.0, 0.0])))
+    rows = without_order(FitRows(X, y, np.array([1.0, 2.0, 3.0, 0.0])))
     np.testing.assert_array_equal(rows.X[:, 0], [1, 2])
     np.testing.assert_array_equal(rows.weight, [2, 4])
     y[2] = 7.0
-    rows = without_order(Rows(X, y, None))
+    rows = without_order(FitRows(X, y, None))
     np.testing.assert_array_equal(rows.X[:, 0], [1, 2, 2, 3])
     assert rows.weight is None
 
