@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from omkl.persist import write_atomically
-from omkl_lab import ablation, categories, coverage, draws, fleets, interfaces, recovery
+from omkl_lab import ablation, categories, coverage, draws, fleets, forecasts, interfaces, recovery
 from omkl_lab.bench import table as bench
 from omkl_lab.configurations import MATCHING
 from omkl_lab.files import read_json, read_lines
@@ -142,6 +142,7 @@ def pages(project: Path, run: str | None = None) -> dict[Path, str]:
         (interfaces.PAGE, interfaces.COMMAND, interfaces.quoted(read_json(project / interfaces.RESULTS))),
         (fleets.PAGE, fleets.COMMAND, fleets.quoted(read_json(project / fleets.RESULTS))),
         (coverage.PAGE, coverage.COMMAND, coverage.quoted(read_json(project / coverage.RESULTS))),
+        (forecasts.PAGE, forecasts.COMMAND, forecasts.quoted(read_json(project / forecasts.RESULTS))),
     )
     return {
         project / peers.PAGE: peers.page(records),

@@ -2,5 +2,6 @@
 
 from omkl.estimators.river import ESTIMATORS
 from omkl.estimators.river.estimators import *  # noqa: F403  # its classes are what this module offers
+from omkl.estimators.river.lags import Lags
 
-__all__ = list(ESTIMATORS)
+__all__ = [*ESTIMATORS, "Lags"]

@@ -1,19 +1,26 @@
 """The documentation: examples in the pages run, the reference is complete, links work, and the site builds."""
 
 import ast
-import doctest
+import contextlib
 import importlib
 import importlib.util
+import io
+import itertools
 import os
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree
 
 import pytest
+from browser import browser_needed, open_page
 
-from omkl.stream import cells, columns, records
+from omkl.encoder import cells, columns
+from omkl.fleet.storage import FIRST_ROWS
+from omkl.stream import linear, memory, records
 from omkl.stream.options import Options
 
 ROOT = Path(__file__).parents[2]
@@ -25,12 +32,63 @@ FROM_ROOT = {"changelog.md", "contributing.md", "security.md", "command_line.md"
 # Examples
 
 
-@pytest.mark.parametrize("path", [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))], ids=lambda p: p.name)
+PAGES_WITH_CODE = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+SKETCHES = {"CONTRIBUTING.md", "scaling.md"}  # whose examples need data or files of the reader; others are run
+
+
+def python_blocks(path: Path) -> list[str]:
+    text = path.read_text(encoding="utf-8")
+    return re.findall(r"^```(?:python|py|pycon)\b[^\n]*\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
+
+
+def test_blocks_of_code_are_found():
+    assert len(python_blocks(ROOT / "README.md")) == 3
+    assert sum(len(python_blocks(path)) for path in PAGES_WITH_CODE) >= 35
+
+
+@pytest.mark.parametrize("path", PAGES_WITH_CODE, ids=lambda p: p.name)
+def test_a_block_that_is_copied_with_its_outputs_is_code(path: Path):
+    for block in python_blocks(path):
+        compile(block, path.name, "exec")
+
+
+def steps_of(block: str) -> Iterator[tuple[ast.stmt, str]]:
+    """The statements of a block, and the output of each: the comment right below it; other comments stand above."""
+    lines = block.splitlines()
+    for statement in ast.parse(block).body:
+        assert statement.end_lineno is not None
+        below = itertools.takewhile(lambda line: line.startswith("#"), lines[statement.end_lineno :])
+        yield statement, "\n".join(line.removeprefix("#").removeprefix(" ") for line in below)
+
+
+def output_of(statement: ast.stmt, names: dict[str, Any]) -> str:
+    """What a statement prints, the value of an expression, or the error."""
+    with contextlib.redirect_stdout(io.StringIO()) as printed:
+        try:
+            if isinstance(statement, ast.Expr):
+                value = eval(compile(ast.Expression(statement.value), "page", "eval"), names)
+                if value is not None:
+                    print(repr(value))
+            else:
+                exec(compile(ast.Module([statement], []), "page", "exec"), names)
+        except ValueError as error:
+            print(f"ValueError: {error}")
+    return printed.getvalue()
+
+
+@pytest.mark.parametrize("path", [p for p in PAGES_WITH_CODE if p.name not in SKETCHES], ids=lambda p: p.name)
 def test_examples_in_the_pages_run(path: Path):
-    text = re.sub(r"^```.*$", "", path.read_text(encoding="utf-8"), flags=re.MULTILINE)
-    test = doctest.DocTestParser().get_doctest(text, {}, path.name, path.name, 0)
-    failed, _ = doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE).run(test)
-    assert not failed
+    names: dict[str, Any] = {"__name__": "__main__"}
+    for block in python_blocks(path):
+        for statement, shown in steps_of(block):
+            assert output_of(statement, names).split() == shown.split(), ast.unparse(statement)
+
+
+def test_an_output_that_is_not_the_one_shown_is_noticed():
+    block = "x = 1\nx + 1\n# 2\n\n# not an output\nprint(x)\n# 5\nint('a')\n# ValueError: invalid\n"
+    names: dict[str, Any] = {}
+    found = [output_of(statement, names).split() == shown.split() for statement, shown in steps_of(block)]
+    assert found == [True, True, False, False]
 
 
 def dialogue() -> list[tuple[str, str]]:
@@ -64,7 +122,9 @@ def test_the_limits_on_the_page_about_runs_are_the_limits():
         f"at most {columns.MAX_CATEGORIES};", f"at most {columns.MAX_FEATURES} features",
         f"above {columns.LARGEST:.0e}".replace("+", ""), f"have {records.MAX_RECORD >> 20} MiB",
         f"({cells.SNIFF} at most)", f"({Options().every} by default). If a run is killed",
-        f"({Options().pending} by default)",
+        f"({Options().pending} by default)", f"by 1 part in {linear.GROWTH} or by {linear.MAX_WAIT}",
+        f"more than {linear.MAX_FULL} features it is", f"from {memory.shown(memory.NOTICE_BYTES)} on, a notice",
+        f"with more than {FIRST_ROWS} rows",
     ):  # fmt: skip
         assert limit in text
 
@@ -133,6 +193,37 @@ def test_the_reference_names_everything_public():
     named = set(re.findall(r"heading: (\S+)", text))
     wanted = [public(module) for module in ("omkl", "omkl.river", "omkl.fleet", "omkl.fleet.spark")]
     assert named == set.union(*wanted)
+
+
+SESSION = """>>> def double(x):
+...     return 2 * x
+>>> double(4)
+8
+"""
+
+
+@pytest.mark.slow
+@browser_needed
+def test_what_the_site_copies_of_a_session_is_code(browser: Any, tmp_path: Path):
+    from pygments import highlight, lexers
+    from pygments.formatters import HtmlFormatter
+
+    page = tmp_path / "page.html"
+    style = (ROOT / "docs" / "site.css").read_text(encoding="utf-8")
+    code = highlight(SESSION, lexers.get_lexer_by_name("pycon"), HtmlFormatter(wrapcode=True))
+    page.write_text(f"<!doctype html><meta charset='utf-8'><style>{style}</style>{code}", encoding="utf-8")
+    open_page(browser, page)
+    # as the button of the theme does it
+    copied = browser.execute_script("""const code = document.querySelector("code");
+        code.setAttribute("data-md-copying", "");
+        const text = code.innerText;
+        code.removeAttribute("data-md-copying");
+        return text;""")
+    selected = browser.execute_script("""getSelection().selectAllChildren(document.querySelector("code"));
+        return getSelection().toString();""")
+    for text in (copied, selected):
+        assert [line for line in text.splitlines() if line.strip()] == [
+            "def double(x):", "    return 2 * x", "double(4)"]  # fmt: skip
 
 
 @pytest.mark.slow

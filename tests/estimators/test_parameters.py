@@ -115,7 +115,7 @@ def test_every_algorithm_has_an_estimator_for_each_of_its_tasks(learner: str):
 
 def test_a_task_without_an_estimator_is_refused():
     assert not supports("omkr", "classification")
-    with pytest.raises(ValueError, match="omkr predicts numbers only, not labels; choose another"):
+    with pytest.raises(ValueError, match="omkr predicts numbers only, not labels; choose graph-mkl, "):
         Declaration("omkr", "classification")
 
 

@@ -99,7 +99,7 @@ def test_a_file_of_each_kind_loads_where_nothing_but_omkl_was_imported(kind: str
 def test_a_file_of_each_kind_written_again_is_the_same(kind: str, tmp_path: Path):
     path = FILES[kind](tmp_path)
     before = path.read_bytes()
-    omkl.save(omkl.load(path), path)
+    omkl.save(registry.read(path), path)
     assert path.read_bytes() == before
 
 

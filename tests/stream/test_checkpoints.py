@@ -89,17 +89,22 @@ def changed(body: Any, path: tuple[Any, ...], value: Any) -> Any:
     return body
 
 
-@pytest.mark.parametrize("task", ["regression", "classification"])
+@pytest.mark.parametrize(
+    ("task", "options"),
+    [("regression", ()), ("classification", ()), ("regression", ("--lags=1,3", "--lag-columns=a", "--horizon=3"))],
+)
 def test_a_checkpoint_that_was_tampered_with_is_refused_or_continued_but_is_no_internal_error(
-    tmp_path: Path, task: str, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, task: str, options: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.chdir(tmp_path)
     lines = ["id,when,a,colour,y"]
     for k in range(150):
         y = "" if k % 4 == 0 else k % 7 if task == "regression" else f"l{k % 3}"
         lines.append(f"r{k},2024-01-{1 + k % 28:02d},{k % 5 if k % 11 else ''},{'red' if k % 3 else 'blue'},{y}")
+        if options and k % 8 == 7:
+            lines.append(f"r{k - 3},,,,{k % 7}")  # a late target
     arguments = ["run", "d.csv", "-t", "y", "--task", task, "--learner", "sfg-mkl", "--key", "id", "--checkpoint", "c",
-                 "--predictions", "p.csv"]  # fmt: skip
+                 "--predictions", "p.csv", *options]  # fmt: skip
     Path("d.csv").write_text("\n".join(lines[:120]) + "\n")
     assert invoke(*arguments).exit_code == 0
     content, predictions = unpack(Path("c").read_bytes()), Path("p.csv").read_bytes()
@@ -107,7 +112,7 @@ def test_a_checkpoint_that_was_tampered_with_is_refused_or_continued_but_is_no_i
     draw = random.Random(0)
     cases = [(changed(content.body, path, value), content.arrays)
              for path in places(content.body) for value in draw.sample(WRONG, 3)]  # fmt: skip
-    for name in (name for name in content.arrays if name.startswith(("history", "waiting.0"))):
+    for name in (name for name in content.arrays if name.startswith(("history", "waiting.0", "lags", "deferred"))):
         array = content.arrays[name]
         for wrong in (
             array[:-1],

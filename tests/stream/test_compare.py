@@ -58,14 +58,65 @@ def test_every_learner_has_exactly_the_error_of_a_run_of_its_own(labels: tuple[s
     lines = by_name(compared(path))
     learners = [name for name in LEARNERS if supports(name, "classification" if labels else "regression")]
     baselines = {"most frequent label", "last label"} if labels else {"running mean", "last value"}
+    baselines.add("linear model")
     assert set(lines) == {*learners, *baselines}
     for name in learners:
         alone = Run(Options(data=(str(path),), target="y", learner=name), lambda text: None).run().summary
         if labels:
             assert lines[name]["error_rate"] == 1 - alone["accuracy"]
             assert lines[name]["log_loss"] == alone["log_loss"]
+            assert lines["linear model"]["error_rate"] == pytest.approx(1 - alone["linear_accuracy"])
         else:
             assert lines[name]["rmse"] == alone["rmse"]
+            assert lines["linear model"]["rmse"] == pytest.approx(alone["linear_rmse"])
+
+
+def keyed(path: Path, labels: tuple[str, ...] = ()) -> Path:
+    rng = np.random.default_rng(2)
+    lines = ["meter,a,y"]
+    for k in range(600):
+        meter, a = rng.integers(4), rng.uniform(-1, 1)
+        y = (meter - 1.5) * a + 3 * meter
+        lines.append(f"m{meter},{a:.5f},{labels[int(y > 4)] if labels else f'{y:.5f}'}")
+        if k == 300:
+            lines.append("m9,0.5,")
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+@pytest.mark.parametrize("labels", [(), ("no", "yes")], ids=["numbers", "labels"])
+def test_with_keys_every_learner_has_the_error_of_its_own_run_by_key(labels: tuple[str, ...], tmp_path: Path):
+    path = keyed(tmp_path / "data.csv", labels)
+    comparison = compared(path, ("sfg-mkl", "raker"), by="meter")
+    lines, summary = by_name(comparison), comparison.summary()
+    assert (summary["by"], summary["keys"]) == ("meter", 4)
+    for name in ("sfg-mkl", "raker"):
+        options = Options(data=(str(path),), target="y", learner=name, by="meter")
+        alone = Run(options, lambda text: None).run().summary
+        if labels:
+            assert lines[name]["error_rate"] == 1 - alone["accuracy"]
+            assert lines["linear model"]["error_rate"] == pytest.approx(1 - alone["linear_accuracy"])
+        else:
+            assert lines[name]["rmse"] == alone["rmse"]
+            assert lines["linear model"]["rmse"] == pytest.approx(alone["linear_rmse"])
+    assert "values of meter with a model each" in compare_report.page(comparison)
+
+
+def test_with_keys_baselines_are_those_of_each_key(tmp_path: Path):
+    path = tmp_path / "data.csv"
+    path.write_text("k,a,y\nu,1,2\nv,1,10\nu,1,4\nv,1,\nv,1,12\nu,1,6\n")
+    lines = by_name(compared(path, ("raker",), by="k", task="regression"))
+    assert lines["last value"]["rmse"] == pytest.approx(np.sqrt((2**2 + 10**2 + 2**2 + 2**2 + 2**2) / 5))
+    assert lines["running mean"]["rmse"] == pytest.approx(np.sqrt((2**2 + 10**2 + 2**2 + 2**2 + 3**2) / 5))
+    path.write_text("k,a,y\nu,1,x\nv,1,y\nu,1,x\nv,1,y\nv,1,x\n")
+    lines = by_name(compared(path, ("raker",), by="k"))
+    assert lines["last label"]["error_rate"] == lines["most frequent label"]["error_rate"] == pytest.approx(3 / 5)
+
+
+def test_compare_by_is_an_option(tmp_path: Path):
+    result = invoke("compare", keyed(tmp_path / "data.csv"), "-t", "y", "--by", "meter", "--learners", "sfg-mkl")
+    assert result.exit_code == 0, result.stderr
+    assert "4 keys with a model each" in result.stdout
 
 
 def test_baselines_predict_what_their_names_say(tmp_path: Path):
@@ -132,7 +183,8 @@ def test_the_command_shows_a_table_or_json_and_writes_a_report(tmp_path: Path):
     as_json = invoke("compare", str(path), "-t", "y", "--json", "--learners", "raker,omkl-gf")
     result = json.loads(as_json.stdout)
     assert result["rows"] == 300
-    assert {line["name"] for line in result["ranking"]} == {"raker", "omkl-gf", "running mean", "last value"}
+    baselines = {"running mean", "last value", "linear model"}
+    assert {line["name"] for line in result["ranking"]} == {"raker", "omkl-gf", *baselines}
     assert as_json.stderr == ""
     silent = invoke("compare", str(path), "-t", "y", "--quiet", "--learners", "raker")
     assert (silent.exit_code, silent.output) == (0, "")
@@ -187,5 +239,5 @@ def test_its_report_renders_with_no_network_no_console_error_and_no_sideways_scr
         wait_for_chart(browser, kind)
     assert browser.execute_script("return document.documentElement.scrollWidth <= innerWidth")
     rows = browser.find_elements("css selector", "tbody tr")
-    assert len(rows) == len(LEARNERS) + 2
+    assert len(rows) == len(LEARNERS) + 3
     assert_no_requests_or_errors(browser)

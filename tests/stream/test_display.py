@@ -24,7 +24,7 @@ def test_the_json_summary_has_these_keys(tmp_path: Path):
     summary = json.loads(result.stdout)
     assert list(summary) == [
         "target", "task", "learner", "rows", "learned", "skipped", "waiting", "features", "scored", "mse", "rmse",
-        "mae", "baseline_mse", "baseline_rmse", "kernels", "changes", "seconds", "rows_per_second",
+"mae", "baseline_mse", "baseline_rmse", "linear_mse", "linear_rmse", "kernels", "changes", "seconds", "rows_per_second",
     ]  # fmt: skip
     known = {name: summary[name] for name in list(summary)[:9]}
     assert known == {"target": "y", "task": "regression", "learner": "raker", "rows": 41, "learned": 40, "skipped": 0,
@@ -39,9 +39,10 @@ def test_the_help_of_run_lists_these_options():
     options = re.findall(r"--[a-z][a-z-]+", out.partition("Options:")[2])
     assert list(dict.fromkeys(options)) == [
         "--target", "--task", "--learner", "--set", "--features", "--drop", "--categorical", "--date-format",
-        "--predictions", "--keep", "--probabilities", "--threshold", "--model", "--checkpoint", "--every", "--report",
-        "--key", "--pending", "--by", "--seed", "--format", "--delimiter", "--encoding", "--no-header", "--quiet",
-        "--json", "--help",
+        "--predictions", "--keep", "--probabilities", "--threshold", "--coverage", "--model", "--checkpoint", "--every",
+        "--report",
+        "--key", "--pending", "--by", "--lags", "--lag-columns", "--horizon", "--seed", "--format", "--delimiter",
+        "--encoding", "--no-header", "--quiet", "--json", "--help",
     ]  # fmt: skip
     assert "tail -f log.jsonl | omkl run - -t seconds --every 1 --predictions -" in out
 

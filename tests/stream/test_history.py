@@ -39,14 +39,16 @@ def test_scores_of_numbers_are_those_of_scikit_learn_and_intervals_are_closed():
     rng = np.random.default_rng(1)
     y_true = rng.normal(size=ROWS).round(1)
     y_pred = y_true + rng.normal(size=ROWS).round(1)
-    lower, upper = y_pred - 0.5, y_pred + 1.0
-    history = in_pieces(History("regression"), Predictions, np.arange(1, ROWS + 1), None, y_pred, lower, upper, None,
-                        y_true, None)  # fmt: skip
+    lower, upper = y_pred[:, None] - [0.5, 1.0], y_pred[:, None] + [1.0, 2.0]
+    history = in_pieces(History("regression", (0.8, 0.95)), Predictions, np.arange(1, ROWS + 1), None,
+                        y_pred, lower, upper, None, y_true, None)  # fmt: skip
     summary = history.summary()
     assert summary["mse"] == pytest.approx(metrics.mean_squared_error(y_true, y_pred))
     assert summary["rmse"] == pytest.approx(metrics.root_mean_squared_error(y_true, y_pred))
     assert summary["mae"] == pytest.approx(metrics.mean_absolute_error(y_true, y_pred))
-    assert summary["coverage"] == np.mean((lower <= y_true) & (y_true <= upper))
+    inside = np.mean((lower <= y_true[:, None]) & (y_true[:, None] <= upper), axis=0)
+    assert summary["coverages"] == dict(zip(("0.8", "0.95"), inside, strict=True))
+    assert "coverage" not in summary
     so_far = np.concatenate(([0.0], np.cumsum(y_true)[:-1] / np.arange(1, ROWS)))
     assert summary["baseline_mse"] == pytest.approx(metrics.mean_squared_error(y_true, so_far))
 

@@ -298,7 +298,7 @@ def build(path: Path, content: Content) -> None:
 
 def learned(model: str) -> int:
     """The rows that a model has learned; it must be whole."""
-    found = persist.load(model)
+    found = persist.read(model)
     assert np.isfinite(found.weights()).all()
     return int(found.learned)
 

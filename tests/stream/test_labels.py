@@ -9,7 +9,7 @@ import pytest
 from command import invoke
 from sklearn.metrics import precision_score, recall_score, roc_auc_score
 
-import omkl
+from omkl import persist
 from omkl.stream import ranking
 
 
@@ -127,7 +127,7 @@ def test_predict_writes_a_column_for_each_label(data: Path, tmp_path: Path):
     assert invoke("run", data, "-t", "y", "--model", model).exit_code == 0
     assert invoke("predict", model, data, "--probabilities", "--predictions", out).exit_code == 0
     rows = list(csv.DictReader(out.read_text().splitlines()))
-    labels = omkl.load(model).learner.labels
+    labels = persist.read(model).learner.labels
     table = np.array([[float(row[f"probability of {label}"]) for label in labels] for row in rows])
     assert np.allclose(table.sum(axis=1), 1)
     assert [row["prediction"] for row in rows] == [labels[k] for k in table.argmax(axis=1)]

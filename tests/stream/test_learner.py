@@ -14,6 +14,7 @@ from omkl import algorithms
 from omkl.algorithms.base import Task
 from omkl.estimators.declaration import Declaration, supports
 from omkl.features import column_names
+from omkl.stream.history import History
 from omkl.stream.learner import BUDGET, new_learner
 from omkl.stream.predictions import LateTargets, Predictions, concatenated, label_outputs, with_targets
 from omkl.stream.targets import Target
@@ -50,7 +51,7 @@ def test_a_declaration_is_refused_where_there_is_no_such_estimator(algorithm: st
         assert (is_classifier if task == "classification" else is_regressor)(estimator)
     else:
         for by_key in (False, True):
-            with pytest.raises(ValueError, match="predicts numbers only, not labels; choose another learner"):
+            with pytest.raises(ValueError, match="predicts numbers only, not labels; choose graph-mkl, "):
                 new_learner(algorithm, task, 0, by_key, quiet, {})
 
 
@@ -67,21 +68,25 @@ def test_a_single_model_stores_a_bounded_number_of_rows_if_it_stores_rows(algori
 
 @given(st.lists(st.tuples(st.sampled_from("abcde"), st.booleans()), max_size=30), st.integers(1, 4))
 def test_roles_of_a_batch_are_those_of_its_rows_one_by_one(rows: list[tuple[str, bool]], capacity: int):
-    def one(keys: str) -> tuple[np.ndarray, Predictions]:
+    def one(keys: str, position: int) -> tuple[np.ndarray, Predictions, np.ndarray, np.ndarray]:
         n = len(keys)
         y_pred = np.zeros(n)
-        return np.zeros((n, 1)), Predictions(np.arange(n), list(keys), y_pred, None, None, None, y_pred, None)
+        out = Predictions(np.arange(n), list(keys), y_pred, None, None, None, y_pred, None)
+        return np.zeros((n, 1)), out, np.full(n, position), np.zeros(n)
 
-    at_once = WaitingRows(capacity, quiet).roles(np.array([known for _, known in rows], bool), [key for key, _ in rows])
+    at_once, origins = WaitingRows(capacity, quiet).roles(
+        np.array([known for _, known in rows], bool), [key for key, _ in rows]
+    )
     waiting = WaitingRows(capacity, quiet)
-    one_by_one = []
-    for key, known in rows:
-        role = int(waiting.roles(np.array([known]), [key])[0])
+    one_by_one, count = [], 0
+    for k, (key, known) in enumerate(rows):
+        role = int(waiting.roles(np.array([known]), [key])[0][0])
         one_by_one.append(role)
         if role == PREDICT:
-            waiting.add(*one(key))
+            waiting.add(*one(key, count))
         elif role == LATE:
-            waiting.resolve(key, 1.0, LateTargets.none())
+            assert waiting.resolve(key, 1.0, LateTargets.none()).position == origins[k]
+        count += role != LATE
     assert at_once.tolist() == one_by_one
     assert len(waiting) <= capacity
     assert {LEARN, PREDICT, LATE} >= set(one_by_one)
@@ -89,22 +94,26 @@ def test_roles_of_a_batch_are_those_of_its_rows_one_by_one(rows: list[tuple[str,
 
 def test_a_late_target_is_compared_with_what_was_predicted():
     waiting, late = WaitingRows(9, quiet), LateTargets.none()
-    out = Predictions(np.arange(2), ["a", "b"], np.array([1.0, 2.0]), np.array([0.0, 1.5]), np.array([2.0, 2.5]), None,
-                      np.full(2, np.nan), None)  # fmt: skip
-    waiting.add(np.array([[7.0], [8.0]]), out)
-    assert waiting.resolve("b", 3.0, late).tolist() == [8.0]
-    assert waiting.resolve("a", 1.5, late).tolist() == [7.0]
-    assert late == LateTargets([2.0, 1.0], [3.0, 1.5], [0.0, 0.0], [False, True], [{}, {}])
+    out = Predictions(np.arange(2), ["a", "b"], np.array([1.0, 2.0]), np.array([[0.0], [1.5]]),
+                      np.array([[2.0], [2.5]]), None, np.full(2, np.nan), None, coverages=(0.8,))  # fmt: skip
+    waiting.add(np.array([[7.0], [8.0]]), out, np.arange(2), np.zeros(2))
+    assert waiting.resolve("b", 3.0, late).x.tolist() == [8.0]
+    assert waiting.resolve("a", 1.5, late).x.tolist() == [7.0]
+    intervals = [{0.8: (1.5, 2.5)}, {0.8: (0.0, 2.0)}]
+    assert late == LateTargets([2.0, 1.0], [3.0, 1.5], [0.0, 0.0], intervals, [{}, {}], [])
 
 
 @pytest.mark.parametrize(("y", "covered"), [(1.4, False), (1.5, True), (2.0, True), (2.5, True), (2.6, False)])
 def test_a_late_target_is_covered_between_both_ends_of_the_interval(y: float, covered: bool):
     waiting, late = WaitingRows(9, quiet), LateTargets.none()
-    out = Predictions(np.arange(1), ["a"], np.array([2.0]), np.array([1.5]), np.array([2.5]), None, np.full(1, np.nan),
-                      None)  # fmt: skip
-    waiting.add(np.zeros((1, 1)), out)
+    out = Predictions(np.arange(1), ["a"], np.array([2.0]), np.array([[1.5]]), np.array([[2.5]]), None,
+                      np.full(1, np.nan), None, coverages=(0.8,))  # fmt: skip
+    waiting.add(np.zeros((1, 1)), out, np.arange(1), np.zeros(1))
     waiting.resolve("a", y, late)
-    assert late.covered == [covered]
+    # a run that goes on with other coverages counts those that the row was predicted with
+    history = History("regression", (0.95, 0.8))
+    history.update(concatenated([], keyed=True), late)
+    assert history.summary()["coverages"] == {"0.8": float(covered)}
 
 
 def test_a_late_target_of_a_row_without_any_feature_is_scored_and_not_learned(tmp_path: Path):
@@ -134,10 +143,11 @@ def test_the_most_probable_label_is_predicted_and_the_true_one_has_its_probabili
 def test_parts_without_intervals_have_nan_where_others_have_them():
     y = np.zeros(1)
     without = Predictions(np.array([1]), None, y, None, None, None, y, None)
-    with_interval = Predictions(np.array([2]), None, y, y - 1, y + 1, None, y, None)
+    with_interval = Predictions(np.array([2]), None, y, y[:, None] - 1, y[:, None] + 1, None, y, None, coverages=(0.9,))
     joined = concatenated([without, with_interval], keyed=False)
     assert joined.rows.tolist() == [1, 2]
-    np.testing.assert_array_equal(joined.lower, [np.nan, -1.0])
+    np.testing.assert_array_equal(joined.lower, [[np.nan], [-1.0]])
+    assert joined.coverages == (0.9,)
     assert joined.probability is None
 
 

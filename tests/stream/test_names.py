@@ -11,7 +11,7 @@ import pyarrow.parquet
 import pytest
 from command import invoke
 
-import omkl
+from omkl import persist
 
 ROWS = [{"temp_c": k % 7, "wind": -k, "id": k, "y": 2 * k} for k in range(30)]
 TABLE = pa.Table.from_pylist(ROWS)
@@ -101,11 +101,11 @@ def test_parameters_of_the_learner_can_be_set_and_are_part_of_the_model(data: Pa
     model = tmp_path / "m.omkl"
     given = ["--set", "n_features=7", "--set", "steps=[0.5]", "--set", "evaluate=all", "--set", "adapt=False"]
     assert invoke("run", data, "-t", "y", *given, "--model", model).exit_code == 0
-    core = omkl.load(model).learner.core
+    core = persist.read(model).learner.core
     assert (core.settings.n_features, core.settings.steps, core.settings.evaluate) == (7, (0.5,), "all")
     assert not core.settings.adapt
     assert invoke("learn", model, data).exit_code == 0
-    assert omkl.load(model).learner.core.settings == core.settings
+    assert persist.read(model).learner.core.settings == core.settings
     assert json.loads(invoke("inspect", model, "--json").stdout)["parameters"]["n_features"] == 7
 
 
@@ -143,7 +143,7 @@ def test_predictions_carry_columns_along_as_they_are_written(tmp_path: Path):
     assert [row["id"] for row in written] == [row[0] for row in rows]
     assert [row["note"] for row in written] == [row[1].strip('"') for row in rows]
     assert list(written[0]) == ["row", "prediction", "lower", "upper", "target", "note", "id"]
-    assert "note" not in omkl.load(model).encoder.columns
+    assert "note" not in persist.read(model).encoder.columns
     plain = invoke("predict", model, data).stdout
     with_id = invoke("predict", model, data, "--keep", "id").stdout
     assert [line.rpartition(",")[0] for line in with_id.splitlines()] == plain.splitlines()

@@ -1,15 +1,20 @@
-"""Objects in JSON: their fields are columns, named object.field, whichever way they are read."""
+"""Objects of JSON, structs of Parquet and Arrow: their fields are columns; booleans stay booleans in all formats."""
 
 import json
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.feather
+import pyarrow.parquet
+import pytest
 from command import invoke
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import omkl
-from omkl.stream.parsers import JsonParser, Piece, Reading
+from omkl import persist
+from omkl.stream.json_lines import JsonParser
+from omkl.stream.parsers import Piece, Reading
 
 ROWS: list[dict[str, Any]] = [
     {"a": k, "o": {"p": 2 * k, "q": {"r": "xy"[k % 2], "when": "2024-05-01 10:00"}} if k % 5 else None,
@@ -37,7 +42,7 @@ def test_fields_of_objects_are_columns(tmp_path: Path):
         out, model = tmp_path / f"{name}.csv", tmp_path / f"{name}.omkl"
         result = invoke("run", path, "-t", "y", "--predictions", out, "--model", model, "--every", 15)
         assert result.exit_code == 0, result.stderr
-        columns = omkl.load(model).encoder.columns
+        columns = persist.read(model).encoder.columns
         found[name] = out.read_text(), {name for name, column in columns.items() if column.kind is not None}
     assert set(found["flat.jsonl"][1]) == {"a", "o.p", "o.q.r", "o.q.when", "flag"}
     assert all(each == found["flat.jsonl"] for each in found.values())
@@ -66,4 +71,73 @@ def test_the_fields_of_a_record_have_precedence_over_those_of_its_objects(record
         found = {name: array[k].as_py() for name, array in batch.columns.items() if array[k].is_valid}
         wanted = {name: value for name, value in walk(record).items() if value is not None}
         assert set(found) == set(wanted)
-        assert all(str(value).lower() == found[name].lower() for name, value in wanted.items())
+        assert all(str(value).lower() == str(found[name]).lower() for name, value in wanted.items())
+
+
+# The same table in every format
+
+TYPED: list[dict[str, Any]] = [
+    {"flag": k % 3 == 0 if k % 11 else None, "word": "true" if k % 2 else "x",
+     "o": {"p": k / 2, "ok": k % 4 == 0, "q": {"r": "xy"[k % 2]}, "l": [1, 2]} if k % 5 else None,
+     "y": (k % 7 > 2) != (k % 3 == 0)}
+    for k in range(60)
+]  # fmt: skip
+
+
+def in_all_formats(folder: Path) -> dict[str, Path]:
+    paths = {name: folder / name for name in ("fast.jsonl", "slow.jsonl", "a.parquet", "file.arrow", "stream.arrow")}
+    paths["fast.jsonl"].write_text(lines(TYPED))
+    paths["slow.jsonl"].write_text(lines(TYPED) + "[1]\n")  # a line that pyarrow cannot read
+    table = pa.Table.from_pylist(TYPED)
+    pa.parquet.write_table(table, paths["a.parquet"], row_group_size=25)
+    pa.feather.write_feather(table, paths["file.arrow"], compression="uncompressed")
+    with pa.ipc.new_stream(paths["stream.arrow"], table.schema) as writer:
+        writer.write_table(table)
+    return paths
+
+
+@pytest.mark.parametrize("every", [7, 20, 100])
+@pytest.mark.parametrize("task", ["auto", "regression"])
+def test_structs_and_booleans_give_the_same_model_in_every_format(tmp_path: Path, task: str, every: int):
+    found = {}
+    for name, path in in_all_formats(tmp_path).items():
+        out, model = tmp_path / f"{name}.out.jsonl", tmp_path / f"{name}.omkl"
+        result = invoke("run", path, "-t", "y", "--task", task, "--predictions", out, "--model", model,
+                        "--every", every, "--keep", "flag,o.ok", "--json")  # fmt: skip
+        assert result.exit_code == 0, result.stderr
+        found[name] = out.read_text(), model.read_bytes()
+    assert all(each == found["fast.jsonl"] for each in found.values())
+    rows = [json.loads(line) for line in found["fast.jsonl"][0].splitlines()]
+    assert [row["flag"] for row in rows] == [row["flag"] for row in TYPED]
+    assert [row["o.ok"] for row in rows] == [row["o"] and row["o"]["ok"] for row in TYPED]
+    truth = [row["y"] for row in TYPED]
+    assert [row["target"] for row in rows] == ([["false", "true"][y] for y in truth] if task == "auto" else truth)
+    features = set(persist.read(model).encoder.features)
+    assert {"flag", "o.p", "o.ok", "o.q.r=x"} <= features
+    assert not any(name.startswith("o.l") or name == "o" for name in features)
+
+
+@pytest.mark.parametrize("name", ["a.parquet", "file.arrow", "stream.arrow"])
+def test_options_name_the_fields_of_structs(tmp_path: Path, name: str):
+    path = in_all_formats(tmp_path)[name]
+    model = tmp_path / "m.omkl"
+    assert invoke("run", path, "-t", "y", "--features", "o.p,o.q.r", "--model", model).exit_code == 0
+    assert set(persist.read(model).encoder.columns) == {"o.p", "o.q.r"}
+    assert invoke("run", path, "-t", "o.ok", "--drop", "o.q.r", "--model", model).exit_code == 0
+    assert {"o.q.r", "o.ok"}.isdisjoint(persist.read(model).encoder.columns)
+    wrong = invoke("run", path, "-t", "y", "--drop", "o.q.rr")
+    assert wrong.exit_code == 2
+    assert "did you mean 'o.q.r'?" in wrong.stderr
+
+
+def test_a_column_whose_name_has_a_dot_has_precedence_over_a_field(tmp_path: Path):
+    table = pa.table(
+        {"o": pa.array([{"p": 1.0, "z": 5.0}] * 20), "o.p": [2.0] * 20, "y": [float(k) for k in range(20)]}
+    )
+    pa.parquet.write_table(table, tmp_path / "a.parquet")
+    pa.feather.write_feather(table, tmp_path / "a.arrow", compression="uncompressed")
+    for name in ("a.parquet", "a.arrow"):
+        out = tmp_path / "p.csv"
+        result = invoke("run", tmp_path / name, "-t", "y", "--keep", "o.p,o.z", "--predictions", out)
+        assert result.exit_code == 0, result.stderr
+        assert out.read_text().splitlines()[1].endswith(",2,5")

@@ -194,7 +194,7 @@ def test_a_history_stays_small_however_long_the_stream():
     for k in range(10):
         rows = np.arange(1, n + 1) + k * n
         y = rng.standard_normal(n)
-        numbers.update(Predictions(rows, None, 0 * y, y - 1, y + 1, None, y, None), late)
+        numbers.update(Predictions(rows, None, 0 * y, y[:, None] - 1, y[:, None] + 1, None, y, None), late)
         y = np.array([f"label {j}" for j in rng.integers(0, 60, n)], dtype=object)
         half = np.full(n, 0.5)
         labels.update(Predictions(rows, None, np.roll(y, 1), None, None, half, y, half), late)

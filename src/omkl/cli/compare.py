@@ -7,6 +7,7 @@ import typer
 from omkl.cli.base import INTERRUPTED, app, errors_as_messages, print_line, split_names
 from omkl.cli.options import (
     LEARNERS,
+    By,
     Categorical,
     Data,
     DateFormat,
@@ -14,6 +15,9 @@ from omkl.cli.options import (
     Drop,
     Encoding,
     Format,
+    Horizon,
+    LagColumns,
+    Lags,
     Names,
     NoHeader,
     Quiet,
@@ -40,6 +44,10 @@ def compare(
     drop: Drop = None,
     categorical: Categorical = None,
     date_format: DateFormat = None,
+    by: By = None,
+    lags: Lags = None,
+    lag_columns: LagColumns = None,
+    horizon: Horizon = None,
     report: Report = None,
     seed: Seed = 0,
     format: Format = None,
@@ -58,11 +66,13 @@ def compare(
       omkl compare data.csv --target price
       omkl compare data.csv -t price --rows 20000 --report compare.html
       omkl compare data.csv -t price --learners graph-mkl,raker --json
+      omkl compare meters.parquet -t load --by meter --learners sfg-mkl,raker
     """
     with errors_as_messages():
         import json as json_module
 
         from omkl.engine import cores
+        from omkl.estimators.declaration import Declaration
         from omkl.stream.compare import Comparison
         from omkl.stream.compare_display import CompareDisplay, show
         from omkl.stream.terminal import require_output, standard_error, standard_output
@@ -70,9 +80,12 @@ def compare(
         named = [one_of("--learners", name, LEARNERS) for name in split_names(learners)]
         options = checked_options(
             data, target=target, task=task, features=features, drop=drop, categorical=categorical,
-            date_format=date_format, report=report, seed=seed, format=format, delimiter=delimiter, encoding=encoding,
-            header=not no_header,
+            date_format=date_format, by=by, lags=lags, lag_columns=lag_columns, horizon=horizon, report=report,
+            seed=seed, format=format, delimiter=delimiter, encoding=encoding, header=not no_header,
         )  # fmt: skip
+        if options.task is not None:
+            for name in named:
+                Declaration(name, options.task)  # refuses a learner that does not do it
         if json or not quiet:
             require_output()
         if report is not None:  # what it needs is missed now rather than after the work

@@ -34,6 +34,10 @@ Threshold = Annotated[
     typer.Option(metavar="[LABEL=]P", help="Predict LABEL, or the second of two, where its probability is at least P."),
 ]
 Probabilities = Annotated[bool, typer.Option("--probabilities", help="Write the probabilities of all labels.")]
+Coverage = Annotated[
+    list[str] | None,
+    typer.Option(metavar="P,Q,...", help="Coverages of the prediction intervals, such as 0.8,0.95; default: 0.9."),
+]
 Names = Annotated[list[str] | None, typer.Option(metavar="A,B,...", help="Columns to learn from; default: all.")]
 Drop = Annotated[list[str] | None, typer.Option(metavar="A,B,...", help="Columns to leave out.")]
 Categorical = Annotated[
@@ -71,6 +75,16 @@ Pending = Annotated[int, typer.Option(min=1, metavar="N", help="Rows that may wa
 By = Annotated[
     str | None, typer.Option(metavar="COLUMN", help="One model for each value of this column: sensors, users, meters.")
 ]
+Lags = Annotated[
+    str | None, typer.Option(metavar="K,K,...", help="Past targets to learn from: 1 is the last known, 1-24 a range.")
+]
+LagColumns = Annotated[
+    list[str] | None,
+    typer.Option(metavar="A,B,...", help="Columns whose past values are used instead of the row's; also A=0,1,24."),
+]
+Horizon = Annotated[
+    int | None, typer.Option(min=1, metavar="N", help="How many rows ahead to predict, with --lags; default: 1.")
+]
 Parameters = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="NAME=VALUE", help="A parameter of the learner, such as n_features=100; repeatable."),
@@ -104,6 +118,30 @@ def parameter(text: str) -> tuple[str, "Json"]:
         return name.strip(), {"True": True, "False": False, "None": None}.get(value.strip(), value.strip())
 
 
+def coverages(values: list[str] | None) -> tuple[float, ...]:
+    """Coverages of intervals, each a number that the half widths are tracked for.
+
+    >>> coverages(["0.8,.95"])
+    (0.8, 0.95)
+    """
+    from omkl.algorithms.graph_mkl.constants import LEVELS
+
+    out: list[float] = []
+    for text in split_names(values):
+        try:
+            share = float(text)
+        except ValueError:
+            share = 0.0
+        if not 0 < share <= LEVELS[-1]:
+            raise ValueError(
+                f"--coverage must be numbers above 0, at most {LEVELS[-1]}, such as 0.8,0.95, got {text!r}"
+            )
+        if share in out:
+            raise ValueError(f"--coverage: {text} comes twice; give each coverage once")
+        out.append(share)
+    return tuple(out)
+
+
 def checked_options(data: list[str], **given: Any) -> "Options":
     """The options of a pass over data, checked."""
     from omkl.stream.options import Options
@@ -118,6 +156,11 @@ def checked_options(data: list[str], **given: Any) -> "Options":
         one_of("--learner", given["learner"], LEARNERS)
     if "parameters" in given:
         given["parameters"] = dict(parameter(text) for text in given["parameters"] or ())
+    given["coverage"] = coverages(given.get("coverage"))
     for name in ("features", "drop", "categorical", "keep"):
         given[name] = tuple(split_names(given.get(name)))
-    return Options(data=tuple(data), **given)
+    given["lag_columns"] = tuple(given.get("lag_columns") or ())
+    options = Options(data=tuple(data), **given)
+    options.check_columns()
+    options.lag_settings()  # refuses what it cannot be
+    return options

@@ -10,6 +10,7 @@ from omkl.cli.options import (
     By,
     Categorical,
     Checkpoint,
+    Coverage,
     Data,
     DateFormat,
     Delimiter,
@@ -17,8 +18,11 @@ from omkl.cli.options import (
     Encoding,
     Every,
     Format,
+    Horizon,
     Keep,
     Key,
+    LagColumns,
+    Lags,
     Learner,
     Model,
     Names,
@@ -58,6 +62,7 @@ def run(
     keep: Keep = None,
     probabilities: Probabilities = False,
     threshold: Threshold = None,
+    coverage: Coverage = None,
     model: Model = None,
     checkpoint: Checkpoint = None,
     every: Every = 10_000,
@@ -65,6 +70,9 @@ def run(
     key: Key = None,
     pending: Pending = 10_000,
     by: By = None,
+    lags: Lags = None,
+    lag_columns: LagColumns = None,
+    horizon: Horizon = None,
     seed: Seed = 0,
     format: Format = None,
     delimiter: Delimiter = None,
@@ -84,6 +92,7 @@ def run(
       omkl run data.csv -t price --predictions out.csv --model price.omkl --report price.html
       omkl run day1.csv.gz day2.csv.gz -t load --checkpoint load.ckpt --every 100000
       omkl run meters.parquet -t load --by meter --learner sfg-mkl --model meters.omkl
+      omkl run load.csv -t load --lags 1,2,24 --horizon 24 --model load.omkl
       tail -f log.jsonl | omkl run - -t seconds --every 1 --predictions -
     """
     with errors_as_messages():
@@ -92,8 +101,9 @@ def run(
         options = checked_options(
             data, target=target, task=task, learner=learner, parameters=parameters, features=features, drop=drop,
             categorical=categorical, date_format=date_format, predictions=predictions, keep=keep,
-            probabilities=probabilities, threshold=threshold, model=model,
-            checkpoint=checkpoint, every=every, report=report, key=key, pending=pending, by=by, seed=seed,
+            probabilities=probabilities, threshold=threshold, coverage=coverage, model=model,
+            checkpoint=checkpoint, every=every, report=report, key=key, pending=pending, by=by, lags=lags,
+            lag_columns=lag_columns, horizon=horizon, seed=seed,
             format=format, delimiter=delimiter, encoding=encoding, header=not no_header,
         )  # fmt: skip
         run_and_show(Run(options, lambda text: None), quiet, json)
@@ -111,6 +121,7 @@ def learn(
     keep: Keep = None,
     probabilities: Probabilities = False,
     threshold: Threshold = None,
+    coverage: Coverage = None,
     checkpoint: Checkpoint = None,
     every: Every = 10_000,
     report: Report = None,
@@ -129,21 +140,22 @@ def learn(
       omkl learn price.omkl today.csv --out newer.omkl --predictions out.csv
     """
     with errors_as_messages():
-        from omkl.stream.options import Options
+        from dataclasses import replace
+
         from omkl.stream.paths import check_files
         from omkl.stream.run import Run
 
-        files = Options(data=tuple(data), start=model, model=out or model, predictions=predictions,
-                        checkpoint=checkpoint, report=report)  # fmt: skip
-        check_files(files)  # before the model is opened
+        given = checked_options(
+            data, predictions=predictions, keep=keep, probabilities=probabilities, threshold=threshold,
+            coverage=coverage, start=model, model=out or model, checkpoint=checkpoint, every=every, report=report,
+            format=format, delimiter=delimiter, encoding=encoding, header=not no_header,
+        )  # fmt: skip
+        check_files(given)  # before the model is opened
         start = load_stream_model(model, target, learn=True)
         columns = start.preparer
-        options = checked_options(
-            data, target=start.target, learner=start.algorithm, key=columns.key, pending=columns.waiting.capacity,
-            by=columns.by, features=list(columns.features), drop=list(columns.drop), seed=start.seed,
-            predictions=predictions, keep=keep, probabilities=probabilities, threshold=threshold, start=model,
-            model=out or model, checkpoint=checkpoint, every=every,
-            report=report, format=format, delimiter=delimiter, encoding=encoding, header=not no_header,
+        options = replace(
+            given, target=start.target, learner=start.algorithm, key=columns.key, pending=columns.waiting.capacity,
+            by=columns.by, features=columns.features, drop=columns.drop, seed=start.seed,
         )  # fmt: skip
         run_and_show(Run(options, lambda text: None, start), quiet, json)
 
@@ -158,6 +170,7 @@ def predict(
     keep: Keep = None,
     probabilities: Probabilities = False,
     threshold: Threshold = None,
+    coverage: Coverage = None,
     every: Annotated[int, typer.Option(min=1, metavar="N", help="Rows processed at a time.")] = 10_000,
     format: Format = None,
     delimiter: Delimiter = None,
@@ -180,7 +193,7 @@ def predict(
 
         options = checked_options(
             data, start=model, predictions=predictions, keep=keep, probabilities=probabilities, threshold=threshold,
-            every=every, format=format, delimiter=delimiter, encoding=encoding, header=not no_header,
+            coverage=coverage, every=every, format=format, delimiter=delimiter, encoding=encoding, header=not no_header,
         )  # fmt: skip
         check_files(options)  # before the model is opened
         with Display(standard_error(), quiet) as display:

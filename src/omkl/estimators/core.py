@@ -207,6 +207,14 @@ class Core(WithIds, Locked, ABC):
         """Take over what `encode_own` wrote, and the learners."""
 
 
+class Intervals(NamedTuple):
+    """Predictions, each with intervals of several coverages."""
+
+    y_pred: Vector  # (rows,)
+    lower: Matrix  # (rows, coverages)
+    upper: Matrix
+
+
 class NumberCore(Core):
     """A core for regression: what estimators, fleets and streams may ask of it."""
 
@@ -248,6 +256,14 @@ class NumberCore(Core):
 
     def learn_rows_interval(self, X: Matrix, y: Vector, coverage: float) -> Matrix:
         """(rows, 3): prediction, lower and upper end of each row, before it was learned."""
+        raise self._no_intervals()
+
+    def predict_intervals(self, X: Matrix, coverages: Sequence[float]) -> Intervals:
+        """Predictions and their intervals."""
+        raise self._no_intervals()
+
+    def learn_rows_intervals(self, X: Matrix, y: Vector, coverages: Sequence[float]) -> Intervals:
+        """Learn rows in their order; predictions and intervals of each are made before it was learned."""
         raise self._no_intervals()
 
     def _no_intervals(self) -> NotImplementedError:

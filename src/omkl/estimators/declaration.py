@@ -41,7 +41,8 @@ class Declaration:
 
     def __post_init__(self) -> None:
         if not supports(self.algorithm, self.task):
-            raise ValueError(f"{self.algorithm} predicts numbers only, not labels; choose another learner")
+            able = [name for name in algorithms.names() if supports(name, self.task)]
+            raise ValueError(f"{self.algorithm} predicts numbers only, not labels; choose {', '.join(able)}")
 
     @property
     def _arguments(self) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from omkl.algorithms.graph_mkl.constants import ONE_SIGMA
 from omkl.algorithms.graph_mkl.intervals import half_width, interval
 from omkl.arrays import Matrix, Vector
 from omkl.estimators.classification import LEAST_PROBABILITY, split_at_new_labels, stacked
-from omkl.estimators.core import LabelCore, NumberCore, Scale, only
+from omkl.estimators.core import Intervals, LabelCore, NumberCore, Scale, only
 from omkl.estimators.rows import Cells
 from omkl.online import Online
 from omkl.persist import Arrays, Json, demand, plain
@@ -65,11 +65,21 @@ class DistributionRegressionCore(NumberCore):
             return self.online.run_whole(X, y, weight)[:, 0].copy()
 
     def learn_rows_interval(self, X: Matrix, y: Vector, coverage: float) -> Matrix:
+        out = self.learn_rows_intervals(X, y, (coverage,))
+        return np.column_stack((out.y_pred, out.lower, out.upper))
+
+    def predict_intervals(self, X: Matrix, coverages: Sequence[float]) -> Intervals:
+        with self._lock:
+            out = self.online.predict_rows_unchecked(self.with_ids(X))
+            return intervals(out, self.online.extra, coverages)
+
+    def learn_rows_intervals(self, X: Matrix, y: Vector, coverages: Sequence[float]) -> Intervals:
         with self._lock, self.learning_ids(X, y, None) as X:
-            half_width(self.online.extra, coverage)  # refuses before anything is learned
+            for coverage in coverages:
+                half_width(self.online.extra, coverage)  # refuses before anything is learned
             half_widths = np.empty((len(X), self.online.shape.extras))
             out = self.online.run_whole(X, y, extra=half_widths)
-        return np.column_stack((out[:, 0], interval(out, half_width(half_widths, coverage))))
+        return intervals(out, half_widths, coverages)
 
     def predict_row(self, x: Cells) -> float:
         with self._lock:
@@ -197,6 +207,13 @@ class DistributionClassificationCore(LabelCore):
         demand(len(set(self._labels)) == len(self._labels), "a label comes twice")
         outputs = max(len(self._labels), 1)
         demand(outputs == self.online.shape.outputs == self.settings.outputs, "labels and outputs differ")
+
+
+def intervals(prediction: Matrix, half_widths: Matrix, coverages: Sequence[float]) -> Intervals:
+    """Of these coverages, from (rows, 2) means and standard deviations and the half widths of all tracked levels."""
+    ends = [interval(prediction, half_width(half_widths, coverage)) for coverage in coverages]
+    lower, upper = (np.column_stack([pair[:, k] for pair in ends]) for k in range(2))
+    return Intervals(prediction[:, 0].copy(), lower, upper)
 
 
 def normalised_rows(p: Matrix) -> Matrix:

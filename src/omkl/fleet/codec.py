@@ -3,10 +3,14 @@
 import numpy as np
 
 from omkl import persist
+from omkl.arrays import Array
 from omkl.estimators import files, sklearn
+from omkl.fleet.inputs import Key
 from omkl.fleet.local import Fleet
 from omkl.fleet.models import KeyedModels
+from omkl.fleet.storage import FIRST_ROWS, FirstRows
 from omkl.fleet.template import Learned, Template
+from omkl.validation import LARGEST_TARGET
 
 FORMER_NAMES = {"may_diverge": "wild", "fingerprint": "mark"}  # in files of earlier versions
 
@@ -35,9 +39,16 @@ def _encode_fleet(fleet: Fleet, compact: bool) -> tuple[persist.Json, persist.Ar
             files.check_parameters(fleet.learner, "classification", core, len(fleet.classes))
             body["classes"] = [persist.plain(label) for label in fleet.classes]
             body["dtype"] = fleet.classes.dtype.str
-        for place, (_, learned) in enumerate(() if models is None else models.learned()):
-            body["each"].append(learned.body)
-            arrays |= {f"{place}/{name}": array for name, array in learned.arrays.items()}
+        for place, key in enumerate(() if models is None else models):
+            assert models is not None
+            if (first := models.first_rows(key)) is None:
+                learned = models.learned(key)
+                each, own = learned.body, learned.arrays
+            else:
+                targets = first.y if fleet.classes is None else np.searchsorted(fleet.classes, first.y).astype(float)
+                each, own = {"first_rows": len(first.X)}, {"X": first.X, "y": targets}
+            body["each"].append(each)
+            arrays |= {f"{place}/{name}": array for name, array in own.items()}
     return body, arrays
 
 
@@ -65,8 +76,25 @@ def _decode_fleet(body: persist.Json, arrays: persist.Arrays) -> Fleet:
     fingerprint = models.template.fingerprint
     for key, learned, parts in zip(body["keys"], body["each"], own, strict=True):
         persist.demand(type(key) in (str, int) and key not in models, f"key {key!r} is not valid, or comes twice")
-        models.put(key, models.template.core_of(Learned(fingerprint, learned, parts)))
+        if "first_rows" in learned:
+            models.put_first_rows(_first_rows(key, learned["first_rows"], parts, models.template.n_features, classes))
+        else:
+            models.put(key, models.template.core_of(Learned(fingerprint, learned, parts)))
     return fleet
+
+
+def _first_rows(key: Key, n: object, parts: persist.Arrays, d: int, classes: Array | None) -> FirstRows:
+    """The rows of a key that is kept as these, checked."""
+    X, y = persist.float_array(parts, "X"), persist.float_array(parts, "y")
+    fits = type(n) is int and X.shape == (n, d) and y.shape == (n,) and 0 < n <= FIRST_ROWS
+    persist.demand(fits, "the first rows of a key do not fit")
+    persist.require_finite(np.nan_to_num(X, nan=0.0, posinf=np.inf, neginf=-np.inf), "of the first rows of a key")
+    persist.require_finite(y, "of the targets of a key")
+    if classes is None:
+        persist.demand(bool((np.abs(y) <= LARGEST_TARGET).all()), "a target of a key is too large")
+        return FirstRows(key, X, y)
+    persist.demand(bool(np.isin(y, np.arange(len(classes))).all()), "a label of a key is not known")
+    return FirstRows(key, X, classes[y.astype(np.intp)])
 
 
 # One key

@@ -153,6 +153,13 @@ class Fleet:
         with self._lock:
             return 0 if self._models is None else self._models.nbytes
 
+    def growth(self, keys: Iterable[Key], n_features: int) -> int:
+        """About how many bytes more the models take when a batch has been learned; `keys` are those of its rows."""
+        keys = inputs.plain_keys(keys)
+        with self._lock:
+            models = KeyedModels(self._template(n_features, None)) if self._models is None else self._models
+            return models.growth(keys)
+
     def __len__(self) -> int:
         with self._lock:
             return 0 if self._models is None else len(self._models)

@@ -1,5 +1,6 @@
 """The models of all keys that have come: which key is where in the storage."""
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
@@ -9,7 +10,7 @@ from omkl.arrays import Array, Matrix
 from omkl.estimators.core import Core
 from omkl.fleet.groups import Groups, Threads
 from omkl.fleet.inputs import Key
-from omkl.fleet.storage import Failure, storage_for
+from omkl.fleet.storage import Failure, FirstRows, storage_for
 from omkl.fleet.template import Learned, Template
 
 
@@ -46,10 +47,22 @@ class KeyedModels:
         """A copy of the key's core."""
         return self._storage.core(self._slots[key])
 
-    def learned(self) -> Iterator[tuple[Key, Learned]]:
-        """What every key has learned, in the order in which the keys came."""
-        for key in self:
-            yield key, self.template.learned(self.core(key))
+    def growth(self, keys: Sequence[Key]) -> int:
+        """About how many bytes more the models take after rows of these keys."""
+        return self._storage.growth((self._slots.get(key), n) for key, n in Counter(keys).items())
+
+    def first_rows(self, key: Key) -> FirstRows | None:
+        """The rows of a key that is kept as these."""
+        return self._storage.first_rows(self._slots[key])
+
+    def learned(self, key: Key) -> Learned:
+        """What a key has learned."""
+        return self.template.learned(self.core(key))
+
+    def put_first_rows(self, first: FirstRows) -> None:
+        """Set the model of a new key by the rows that it has learned."""
+        self._storage.put_first_rows(len(self), first)
+        self._append(first.key)
 
     def put(self, key: Key, core: Core) -> None:
         """Set the model of a key, known or new."""

@@ -22,6 +22,8 @@ from omkl.generator import PCG64State, pcg64
 from omkl.online import Checkpoint
 
 BLOCK = 256  # records of a block
+FIRST_ROWS = 16  # of a key with a large model: up to so many are kept in its place
+LARGE_MODEL = 1 << 18  # bytes
 TYPES: dict[str, type] = {"float": np.float64, "int": np.int64, "bool": np.bool_}
 GENERATOR_WORDS = ("state_high", "state_low", "inc_high", "inc_low")
 
@@ -33,11 +35,28 @@ class Failure(NamedTuple):
     error: DivergenceError | None
 
 
+class FirstRows(NamedTuple):
+    """All that a key has learned so far, from which its model is made again when it is needed, to the last bit."""
+
+    key: Key
+    X: Matrix
+    y: Array
+
+
 class Storage(Protocol):
     """The models of all keys, by slot."""
 
     def nbytes(self, count: int) -> int:
         """Bytes of the first `count` models, without what they share."""
+
+    def growth(self, rows: Iterable[tuple[int | None, int]]) -> int:
+        """About how many bytes more it takes to learn so many rows of each slot; None for a new key."""
+
+    def first_rows(self, slot: int) -> FirstRows | None:
+        """What is in the slot where that is rows and not a model."""
+
+    def put_first_rows(self, slot: int, first: FirstRows) -> None:
+        """Put the model of a key that has learned these rows into the slot."""
 
     def add(self, slot: int, key: Key) -> None:
         """Put the key's model before its first row into a slot that is free."""
@@ -113,6 +132,15 @@ class RecordStorage:
 
     def nbytes(self, count: int) -> int:
         return count * 8 * self._size
+
+    def growth(self, rows: Iterable[tuple[int | None, int]]) -> int:
+        return self.nbytes(sum(slot is None for slot, _ in rows))
+
+    def first_rows(self, slot: int) -> FirstRows | None:
+        return None
+
+    def put_first_rows(self, slot: int, first: FirstRows) -> None:
+        self.put(slot, self._template.after(first.key, first.X, first.y).core_)
 
     def add(self, slot: int, key: Key) -> None:
         rng = key_generator(self._template.seed, key)
@@ -208,24 +236,54 @@ def generator_words(generator: PCG64State) -> dict[str, np.int64]:
 
 
 class EstimatorStorage:
-    """Models of any kind, each an estimator of its own; those of one batch run one by one, in threads."""
+    """Models of any kind, each an estimator of its own; those of one batch run one by one, in threads.
+
+    Where models are large, keys with few rows are kept as these: most keys of a long tail need no more.
+    """
 
     def __init__(self, template: Template) -> None:
         self._template = template
-        self._models: list[Estimator] = []
+        self._models: list[Estimator | FirstRows] = []
+        self._model_bytes = self._size(template.model)
+
+    def _size(self, model: Estimator | FirstRows) -> int:
+        if isinstance(model, FirstRows):
+            return int(model.X.nbytes + model.y.nbytes)
+        return sum(array.nbytes for array in self._template.learned(model.core_).arrays.values())
 
     def nbytes(self, count: int) -> int:
-        learned = (self._template.learned(model.core_) for model in self._models[:count])
-        return sum(array.nbytes for each in learned for array in each.arrays.values())
+        return sum(self._size(model) for model in self._models[:count])
+
+    def growth(self, rows: Iterable[tuple[int | None, int]]) -> int:
+        total = 0
+        for slot, n in rows:
+            kept = None if slot is None else self._models[slot]
+            if kept is None or isinstance(kept, FirstRows):
+                few = self._few(n if kept is None else n + len(kept.X))
+                total += n * 8 * (1 + self._template.n_features) if few else self._model_bytes
+        return total
+
+    def first_rows(self, slot: int) -> FirstRows | None:
+        kept = self._models[slot]
+        return kept if isinstance(kept, FirstRows) else None
+
+    def put_first_rows(self, slot: int, first: FirstRows) -> None:
+        self._set(slot, first if self._few(len(first.X)) else self._template.after(*first))
+
+    def _few(self, rows: int) -> bool:
+        return self._model_bytes >= LARGE_MODEL and rows <= FIRST_ROWS
 
     def add(self, slot: int, key: Key) -> None:
-        self._set(slot, self._template.fresh(key))
+        if self._few(0):
+            self._set(slot, FirstRows(key, np.empty((0, self._template.n_features)), np.empty(0)))
+        else:
+            self._set(slot, self._template.fresh(key))
 
     def put(self, slot: int, core: Core) -> None:
         self._set(slot, self._template.model_with(core))
 
     def core(self, slot: int) -> Core:
-        core = self._models[slot].core_
+        core = self._model(slot).core_
         shared = core.online.problem
         return copy.deepcopy(core, {id(shared): shared})
 
@@ -233,12 +291,14 @@ class EstimatorStorage:
         learned: set[int] = set()  # first rows of the keys that are not to be learned again after too little memory
 
         def run_part(part: Groups) -> Failure | None:
-            for rows, model in self._models_of(part):
+            for rows, slot in self._slots_of(part):
                 if rows[0] not in learned:
+                    model = self._model(slot)
                     try:
                         out[rows] = self._template.learn(model, X[rows], y[rows])
                     except DivergenceError as error:
                         return Failure(int(rows[0]), error)
+                    self._keep(slot, model, X[rows], y[rows])
                     learned.add(rows[0])
             return None
 
@@ -246,17 +306,17 @@ class EstimatorStorage:
 
     def predict(self, groups: Groups, X: Matrix, out: Array, threads: Threads) -> None:
         def predict_part(part: Groups) -> None:
-            for rows, model in self._models_of(part):
-                out[rows] = self._template.predict(model, X[rows])
+            for rows, slot in self._slots_of(part):
+                out[rows] = self._template.predict(self._model(slot), X[rows])
 
         threads.map(predict_part, groups)
 
     def snapshot(self, slots: Index) -> Callable[[], None]:
-        before = [self.core(slot) for slot in slots]
+        before = [self.first_rows(slot) or self._template.model_with(self.core(slot)) for slot in slots]
 
         def go_back() -> None:
-            for slot, core in zip(slots, before, strict=True):
-                self.put(slot, core)
+            for slot, model in zip(slots, before, strict=True):
+                self._set(slot, model)
 
         return go_back
 
@@ -266,12 +326,23 @@ class EstimatorStorage:
     def free(self, slots: range) -> None:
         del self._models[slots.start :]
 
-    def _models_of(self, part: Groups) -> Iterable[tuple[Index, Estimator]]:
+    def _slots_of(self, part: Groups) -> Iterable[tuple[Index, int]]:
         for g, slot in enumerate(part.slots):
-            rows = part.order[part.starts[g] : part.starts[g + 1]]
-            yield rows, self._models[slot] if slot >= 0 else self._template.model
+            yield part.order[part.starts[g] : part.starts[g + 1]], int(slot)
 
-    def _set(self, slot: int, model: Estimator) -> None:
+    def _model(self, slot: int) -> Estimator:
+        kept = self._models[slot] if slot >= 0 else self._template.model
+        return self._template.after(*kept) if isinstance(kept, FirstRows) else kept
+
+    def _keep(self, slot: int, model: Estimator, X: Matrix, y: Array) -> None:
+        """Put a model that has just learned these rows into its slot, or the rows where there are few."""
+        kept = self._models[slot]
+        if isinstance(kept, FirstRows):
+            few = self._few(len(kept.X) + len(X))
+            targets = np.concatenate((kept.y, y)) if len(kept.y) else y
+            self._models[slot] = FirstRows(kept.key, np.vstack((kept.X, X)), targets) if few else model
+
+    def _set(self, slot: int, model: Estimator | FirstRows) -> None:
         if slot == len(self._models):
             self._models.append(model)
         else:

@@ -1,5 +1,6 @@
 """Checks of what a file of a run claims, before a run relies on it."""
 
+from omkl.algorithms.graph_mkl.constants import LEVELS
 from omkl.algorithms.invariants import is_count
 from omkl.persist import demand
 
@@ -16,6 +17,13 @@ def number(value: object, what: str) -> float:
     demand(isinstance(value, (int, float)) and not isinstance(value, bool), f"{what} must be a number, got {value!r}")
     assert isinstance(value, (int, float))
     return value
+
+
+def coverage(value: object) -> float:
+    """That of an interval."""
+    share = number(value, "the coverage of an interval")
+    demand(0 < share <= LEVELS[-1], f"the coverage of an interval must be above 0, at most {LEVELS[-1]}, got {value!r}")
+    return share
 
 
 def string(value: object, what: str) -> str:

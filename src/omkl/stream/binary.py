@@ -1,11 +1,11 @@
 """Parquet and Arrow files as batches whose decoded size is bounded, whatever a small file may stand for.
 
-Columns that cannot be learned from, such as lists, are not read. A column of text may be a dictionary and one index for
-each row, or views of one long string, so that a file of some kilobytes stands for gigabytes of text: such columns are
-decoded a few rows at a time.
+The fields of structs are columns, named struct.field. Columns that cannot be learned from, such as lists, are not read.
+A column of text may be a dictionary and one index for each row, or views of one long string, so that a file of some
+kilobytes stands for gigabytes of text: such columns are decoded a few rows at a time.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 import numpy as np
 import pyarrow as pa
@@ -14,7 +14,8 @@ import pyarrow.parquet
 
 from omkl.arrays import Index
 from omkl.encoder.cells import is_usable
-from omkl.stream.parsers import MAX_COLUMNS, too_many_columns
+from omkl.stream.json_lines import flattened
+from omkl.stream.parsers import MAX_COLUMNS, MAX_DEPTH, too_many_columns
 from omkl.stream.raw import READ, DataError, Raw
 from omkl.stream.records import MAX_PIECE, MAX_RECORD
 
@@ -30,6 +31,7 @@ def parquet_batches(name: str, raw: Raw, rows: int, wanted: Wanted, check: Check
     """Batches of at most so many rows."""
     table = pa.parquet.ParquetFile(raw.native())
     schema = _checked(name, table.schema_arrow, check)
+    # columns of the file have the names that `leaves` gives them
     text = {field.name for field in schema if _is_text(field.type) and is_usable(field.type)}
     read = [field.name for field in schema if wanted(field.name) and is_usable(field.type)]
     for group in range(table.num_row_groups):
@@ -50,7 +52,11 @@ def parquet_batches(name: str, raw: Raw, rows: int, wanted: Wanted, check: Check
     else:
         # text stays encoded, and a page at a time is read from the file
         table = pa.parquet.ParquetFile(raw.native(), read_dictionary=sorted(text), buffer_size=READ)
-        batches = table.iter_batches(batch_size=rows, columns=read)
+        every = range(table.num_row_groups)
+        # pyarrow reads no batch of two row groups in which the field of a struct is a dictionary
+        nested = (text & set(read)) - set(table.schema_arrow.names)
+        groups = [[group] for group in every] if nested else [list(every)]
+        batches = (batch for some in groups for batch in table.iter_batches(rows, some, read))
     for batch in raw.followed(batches, pieces):
         yield _completed(batch, schema)
 
@@ -58,8 +64,9 @@ def parquet_batches(name: str, raw: Raw, rows: int, wanted: Wanted, check: Check
 def arrow_batches(name: str, raw: Raw, wanted: Wanted, check: Check) -> Iterator[pa.RecordBatch]:
     """The batches of an Arrow file or stream, validated: the offsets in a damaged file would be trusted otherwise."""
     if raw.seekable() and raw.peek(6) == b"ARROW1":
-        schema = _checked(name, pa.ipc.open_file(raw.native()).schema, check)
-        reader = pa.ipc.open_file(raw.native(), options=_only(schema, wanted))
+        nested = pa.ipc.open_file(raw.native()).schema
+        schema = _checked(name, nested, check)
+        reader = pa.ipc.open_file(raw.native(), options=_only(nested, wanted))
         n = reader.num_record_batches
         batches: Iterator[pa.RecordBatch] = raw.followed((reader.get_batch(k) for k in range(n)), n)
     else:
@@ -122,21 +129,46 @@ def _is_text(kind: pa.DataType) -> bool:
 
 
 def _checked(name: str, schema: pa.Schema, check: Check) -> pa.Schema:
-    if len(schema) > MAX_COLUMNS:
+    flat = leaves(schema)
+    if len(flat) > MAX_COLUMNS:
         raise too_many_columns(name)
-    check(schema.names)
-    return schema
+    check(flat.names)
+    return flat
 
 
-def _only(schema: pa.Schema, wanted: Wanted) -> pa.ipc.IpcReadOptions:
-    """Read the columns that can be learned from."""
-    included = [k for k, field in enumerate(schema) if wanted(field.name) and is_usable(field.type)]
+def leaves(schema: pa.Schema) -> pa.Schema:
+    """The schema with the fields of structs in place of these, named struct.field; a column of such a name stays.
+
+    >>> leaves(pa.schema({"a": pa.struct({"b": pa.int8(), "c": pa.struct({"d": pa.string()})}), "a.b": pa.bool_()}))
+    a.c.d: string
+    a.b: bool
+    """
+    names = set(schema.names)
+
+    def inner(fields: Iterable[pa.Field], prefix: str, depth: int) -> Iterator[pa.Field]:
+        for field in fields:
+            name = prefix + field.name
+            if pa.types.is_struct(field.type) and depth < MAX_DEPTH:
+                yield from inner(field.type, f"{name}.", depth + 1)
+            elif not prefix or name not in names:
+                yield pa.field(name, field.type)
+
+    return pa.schema(inner(schema, "", 0))
+
+
+def _only(nested: pa.Schema, wanted: Wanted) -> pa.ipc.IpcReadOptions:
+    """Read the columns that can be learned from, and structs with such a field."""
+    included = [
+        k for k, field in enumerate(nested)
+        if any(wanted(leaf.name) and is_usable(leaf.type) for leaf in leaves(pa.schema([field])))
+    ]  # fmt: skip
     return pa.ipc.IpcReadOptions(included_fields=included or [0])  # an empty list would stand for all
 
 
 def _completed(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     """The batch with empty columns in place of those that were not read, so that they can be named in notices."""
-    here = {field.name: batch.column(k) for k, field in enumerate(batch.schema) if is_usable(field.type)}
+    given = {field.name: batch.column(k) for k, field in enumerate(batch.schema)}
+    here = {name: array for name, array in flattened(given).items() if is_usable(array.type)}
     columns = [here.get(field.name, _empty(len(batch), field.type)) for field in schema]
     fields = [pa.field(own.name, array.type, metadata=None if array.type == own.type else ENCODED_TEXT)
               for own, array in zip(schema, columns, strict=True)]  # fmt: skip

@@ -2,11 +2,13 @@
 
 from omkl import persist
 from omkl.encoder.columns import Encoder
+from omkl.lags import ONE_SERIES, LagSettings
 from omkl.notices import Notices
 from omkl.persist import Arrays, Codec, Json, claims, demand, float_array
 from omkl.stream.estimators import to_estimator
 from omkl.stream.learner import new_learner
 from omkl.stream.model import StreamModel
+from omkl.stream.predictions import DEFAULT_COVERAGE, Ends
 from omkl.stream.prepare import Preparer
 from omkl.stream.targets import Target
 from omkl.stream.waiting import WaitingRow
@@ -20,14 +22,20 @@ def encode(model: StreamModel, arrays: Arrays) -> Json:
     waiting = []
     for k, (key, row) in enumerate(preparer.waiting.rows.items()):
         arrays[f"waiting.{k}.rows"] = row.x
-        waiting.append([key, persist.plain(row.y_pred), row.interval, row.probabilities])
+        intervals = None if row.intervals is None else [[c, *ends] for c, ends in row.intervals.items()]
+        prediction = [key, persist.plain(row.y_pred), intervals, row.probabilities]
+        waiting.append([*prediction, row.position, row.scale])
     learner = NOT_STARTED if model.learner is None else model.learner.encode(arrays)
+    lags = None
+    if preparer.lagged is not None:
+        lags = {"settings": preparer.lagged.settings.body(), "past": preparer.lagged.past.encode(arrays),
+                "deferred": model.deferred.encode(arrays), "ahead": model.ahead.encode()}  # fmt: skip
     return {
         "target": target.name, "task": target.task, "learner": model.algorithm, "seed": model.seed,
         "key": preparer.key, "pending": preparer.waiting.capacity, "comma": target.comma, "learned": model.learned,
         "waiting": waiting, "encoder": preparer.encoder.body(), "core": learner["core"], "by": preparer.by,
         "features": list(preparer.features), "drop": list(preparer.drop), "names": learner["names"],
-        "fleet": learner["fleet"], "parameters": model.parameters,
+        "fleet": learner["fleet"], "parameters": model.parameters, "lags": lags,
     }  # fmt: skip
 
 
@@ -39,9 +47,10 @@ def decode(body: Json, arrays: Arrays) -> StreamModel:
     _check(body)
     target = Target(body["target"], task, notices)
     target.comma = body["comma"]
+    lags = body.get("lags")  # older files have none
     preparer = Preparer(
         target, notices, key=body["key"], pending=body["pending"], by=body["by"], features=tuple(body["features"]),
-        drop=tuple(body["drop"]),
+        drop=tuple(body["drop"]), lags=None if lags is None else LagSettings.from_body(lags["settings"]),
     )  # fmt: skip
     preparer.encoder = Encoder.from_body(body["encoder"], notices)
     model = StreamModel(preparer, body["learner"], body["seed"], body.get("parameters", {}))  # older files have none
@@ -53,14 +62,26 @@ def decode(body: Json, arrays: Arrays) -> StreamModel:
         )
         model.learner.decode(body, arrays)
         target.labels = set(model.learner.labels)
+        target.found_number = model.learned > 0
         names = model.learner.names
-    demand(set(names) <= set(preparer.encoder.features), "the columns and the learner's features differ")
-    for k, (key, y_pred, interval, probabilities) in enumerate(body["waiting"]):
+    demand(set(names) <= set(preparer.fills), "the columns and the learner's features differ")
+    if preparer.lagged is not None:
+        demand(task != "classification", "lags are of numbers")
+        preparer.lagged.past.decode(lags["past"], arrays)
+        model.deferred.decode(lags["deferred"], arrays, len(names))
+        model.ahead.decode(lags["ahead"])
+        begun = preparer.lagged.past.counts
+        demand(not begun or set(preparer.lagged.names) <= set(names), "the learner does not have the lags")
+        demand(preparer.by is not None or set(begun) <= {ONE_SERIES}, "there are several series without a key")
+    for k, (key, y_pred, intervals, probabilities, *others) in enumerate(body["waiting"]):
         x = float_array(arrays, f"waiting.{k}.rows")
         demand(x.ndim == 1 and len(x) <= len(names), "a waiting row does not fit the features")
-        ends = None if interval is None else (interval[0], interval[1])
-        _check_waiting(task, key, y_pred, ends, probabilities)
-        preparer.waiting.rows[str(key)] = WaitingRow(x, y_pred, ends, probabilities)
+        _check_waiting(task, key, y_pred, probabilities)
+        position, scale = others or (0, 0.0)  # older files have none
+        at = claims.count(position, "the position of a waiting row")
+        claims.number(scale, "the scale of a waiting row")
+        demand(at < max(preparer.count, 1), "a waiting row has not come yet")
+        preparer.waiting.rows[str(key)] = WaitingRow(x, y_pred, _intervals(intervals), probabilities, at, scale)
     return model
 
 
@@ -79,16 +100,27 @@ def _check(body: Json) -> None:
     claims.mapping(body.get("parameters", {}), "the parameters")
 
 
-def _check_waiting(
-    task: str | None, key: object, y_pred: object, ends: tuple[object, ...] | None, probabilities: object
-) -> None:
+def _intervals(claimed: Json) -> Ends | None:
+    """The intervals of a waiting row; older files have the ends of the 90 % interval alone."""
+    if claimed is None:
+        return None
+    demand(isinstance(claimed, list), "the intervals of a waiting row must be a list")
+    if claimed and not isinstance(claimed[0], list):
+        claimed = [[DEFAULT_COVERAGE, *claimed]]
+    out: Ends = {}
+    for coverage, *ends in claimed:
+        demand(len(ends) == 2, "an interval has two ends")
+        lower, upper = (claims.number(end, "the interval of a waiting row") for end in ends)
+        out[claims.coverage(coverage)] = lower, upper
+    return out
+
+
+def _check_waiting(task: str | None, key: object, y_pred: object, probabilities: object) -> None:
     claims.string(key, "the key of a waiting row")
     if task == "regression":
         claims.number(y_pred, "the prediction of a waiting row")
     elif y_pred is not None:
         claims.string(y_pred, "the prediction of a waiting row")
-    for end in ends or ():
-        claims.number(end, "the interval of a waiting row")
     for probability in claims.mapping(probabilities or {}, "the probabilities of a waiting row").values():
         claims.number(probability, "the probability of a label")
 

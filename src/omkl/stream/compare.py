@@ -3,6 +3,7 @@
 import math
 import time
 import warnings
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import NotRequired, TypedDict
@@ -10,12 +11,15 @@ from typing import NotRequired, TypedDict
 import numpy as np
 
 from omkl.algorithms.base import Task
+from omkl.arrays import Mask, Vector
 from omkl.encoder.table import Batch
 from omkl.errors import BudgetWarning, DivergenceError
 from omkl.estimators.declaration import supports
+from omkl.lags import LagSettings
 from omkl.notices import Notices
 from omkl.stream.baselines import most_frequent, running_means
 from omkl.stream.history import History
+from omkl.stream.linear import LinearModel
 from omkl.stream.model import StreamModel
 from omkl.stream.options import PIECE_ROWS, Options
 from omkl.stream.parsers import Reading
@@ -26,6 +30,7 @@ from omkl.stream.raw import DataError, Stop
 from omkl.stream.source import Source
 from omkl.stream.targets import Target, known
 
+LINEAR = "linear model"
 BASELINES = {"regression": ("running mean", "last value"), "classification": ("most frequent label", "last label")}
 
 
@@ -48,7 +53,14 @@ def error_of(entry: Entry) -> float:
     return entry.get("rmse", entry.get("error_rate", math.inf))
 
 
-class ComparisonSummary(TypedDict):
+class ComparedKeys(TypedDict, total=False):
+    """Where every key has a model of each learner."""
+
+    by: str
+    keys: int
+
+
+class ComparisonSummary(ComparedKeys):
     """The results of a comparison, as JSON."""
 
     target: str
@@ -89,40 +101,107 @@ class LearnerEntrant:
         self.history.update(predictions, late)
 
 
-class BaselineEntrant:
-    """A prediction that needs no learning."""
+class BaselineEntrant(ABC):
+    """A simple prediction."""
 
     kind = "baseline"
     diverged = None
 
     def __init__(self, name: str, task: Task) -> None:
-        self.name = name
+        self.name, self.task = name, task
         self.history = History(task)
         self.seconds = 0.0
-        self._last: float | str | None = 0.0 if task == "regression" else None
-        self._so_far = np.zeros(2)
-        self._counts: dict[str, int] = {}
 
     def learn(self, prepared: Prepared) -> None:
-        """Predict each row with a target from the targets before it."""
+        """Predict each row with a target from the rows before it."""
         began = time.thread_time()
         mask = known(prepared.y)
         y = prepared.y[mask]
         if len(y):
-            if self.name == "running mean":
-                y_pred: Targets = running_means(self._so_far, as_numbers(y))
-            elif self.name == "most frequent label":
-                y_pred = most_frequent(self._counts, as_labels(y))
-            else:
-                y_pred = np.roll(y, 1)
-                y_pred[0] = self._last
-            self._last = y[-1]
+            y_pred = self.predict_then_learn(prepared, mask)
             self.seconds += time.thread_time() - began
             predictions = Predictions(prepared.rows[mask], None, y_pred, None, None, None, y, None)
             self.history.update(predictions, LateTargets.none())
 
+    @abstractmethod
+    def predict_then_learn(self, prepared: Prepared, mask: Mask) -> Targets:
+        """The predictions of the rows in `mask`, all of which have a target."""
 
-Entrant = LearnerEntrant | BaselineEntrant
+
+class SimpleEntrant(BaselineEntrant):
+    """A prediction that needs no learning, from the targets before each row; with --by, from those of its key."""
+
+    def __init__(self, name: str, task: Task) -> None:
+        super().__init__(name, task)
+        self._last: dict[str, float | str] = {}  # all by key
+        self._so_far: dict[str, Vector] = {}
+        self._counts: dict[str, dict[str, int]] = {}
+
+    def predict_then_learn(self, prepared: Prepared, mask: Mask) -> Targets:
+        y = prepared.y[mask]
+        if prepared.keys is None:
+            return self._of_key("", y)
+        keys = np.array(prepared.keys, dtype=object)[mask]
+        out: Targets = np.empty_like(y)
+        for key in dict.fromkeys(keys.tolist()):
+            rows = keys == key
+            out[rows] = self._of_key(key, y[rows])
+        return out
+
+    def _of_key(self, key: str, y: Targets) -> Targets:
+        if self.name == "running mean":
+            return running_means(self._so_far.setdefault(key, np.zeros(2)), as_numbers(y))
+        if self.name == "most frequent label":
+            return most_frequent(self._counts.setdefault(key, {}), as_labels(y))
+        y_pred = np.roll(y, 1)
+        y_pred[0] = self._last.get(key, 0.0 if self.task == "regression" else None)
+        self._last[key] = y[-1]
+        return y_pred
+
+
+class LinearEntrant(BaselineEntrant):
+    """One linear model for all rows."""
+
+    def __init__(self, preparer: Preparer, task: Task) -> None:
+        super().__init__(LINEAR, task)
+        self._preparer, self._model, self._names = preparer, LinearModel(task), dict[str, None]()
+
+    def predict_then_learn(self, prepared: Prepared, mask: Mask) -> Targets:
+        features = prepared.encoded.features
+        new = [name for name in features if name not in self._names]
+        self._names.update(dict.fromkeys(new))
+        self._model.extend([self._preparer.encoder.features[name] for name in new])
+        X = np.column_stack([features[name][mask] for name in self._names])
+        return self._model.learn(X, prepared.y[mask])
+
+
+class PastValueEntrant:
+    """A naive forecast: the target of a lag, or where that is missing of a smaller one."""
+
+    kind = "baseline"
+    diverged = None
+
+    def __init__(self, settings: LagSettings, lag: int) -> None:
+        back = settings.horizon + lag - 1
+        self.name = "last value" if back == 1 else f"value {back} rows before"
+        self._features = [feature.name for feature in settings.features if feature.column == 0 and feature.lag <= lag]
+        self.history = History("regression")
+        self.seconds = 0.0
+
+    def learn(self, prepared: Prepared) -> None:
+        """Predict each row with a target."""
+        began = time.thread_time()
+        mask = known(prepared.y)
+        y_pred = np.zeros(len(mask))
+        for name in self._features:
+            lagged = prepared.encoded.features[name]
+            y_pred = np.where(np.isnan(lagged), y_pred, lagged)
+        self.seconds += time.thread_time() - began
+        predictions = Predictions(prepared.rows, None, y_pred, None, None, None, prepared.y, None)
+        self.history.update(predictions.where(mask), LateTargets.none())
+
+
+Entrant = LearnerEntrant | BaselineEntrant | PastValueEntrant
 
 
 class Comparison:
@@ -151,7 +230,7 @@ class Comparison:
         self.stop = Stop()
         self.preparer = Preparer(
             Target(options.target, options.task, self.notices), self.notices, date_format=options.date_format,
-            categorical=options.categorical,
+            categorical=options.categorical, by=options.by, lags=options.lag_settings(),
         )  # fmt: skip
         self.reading = Reading(options.format, options.delimiter, options.encoding, options.header, options.wants,
                                self.notices, stop=self.stop, columns=options.columns())  # fmt: skip
@@ -182,7 +261,8 @@ class Comparison:
             batch = Batch(batch.rows[:n], {name: array[:n] for name, array in batch.columns.items()})
         if not len(batch.rows):
             return
-        prepared = self.preparer.prepare(batch)
+        # models by key have the features of the first piece
+        prepared = self.preparer.prepare(batch, self.options.by is None or not self.entrants)
         self.reading.numbers = self.preparer.plain_numbers()
         if not self.entrants:
             self.entrants = self._new_entrants()
@@ -194,11 +274,25 @@ class Comparison:
 
     def _new_entrants(self) -> list[Entrant]:
         task = self.task or "regression"
+        if self.options.by is not None:
+            import omkl.fleet  # noqa: F401  # which takes a second to load, and is not the time of a learner
         able = [name for name in self.learners if supports(name, task)]
+        if not able:
+            raise DataError(f"{' and '.join(self.learners)} predict numbers only, and {self.options.target!r} holds "
+                            "labels; choose other --learners")  # fmt: skip
         if unable := [name for name in self.learners if name not in able]:
             self.notices("no labels", f"{' and '.join(unable)} predict numbers only; not compared")
         return [*(LearnerEntrant(name, self.preparer, task, self.options.seed) for name in able),
-                *(BaselineEntrant(name, task) for name in BASELINES[task])]  # fmt: skip
+                *self._baselines(task)]  # fmt: skip
+
+    def _baselines(self, task: Task) -> list[Entrant]:
+        linear = LinearEntrant(self.preparer, task)
+        if self.preparer.lagged is None:
+            return [*(SimpleEntrant(name, task) for name in BASELINES[task]), linear]
+        settings = self.preparer.lagged.settings
+        naive = [PastValueEntrant(settings, lag) for lag in sorted({*settings.lags[:1], *settings.lags[-1:]})]
+        # what is learned from all rows before is known one row ahead only
+        return [*naive, SimpleEntrant("running mean", task), linear] if settings.horizon == 1 else [*naive]
 
     @property
     def task(self) -> Task | None:
@@ -232,10 +326,14 @@ class Comparison:
     def summary(self) -> ComparisonSummary:
         """The results so far, as JSON."""
         scored = [entrant.history.summary()["scored"] for entrant in self.entrants]
+        by: ComparedKeys = {}
+        if self.options.by is not None:
+            models = [entrant.model.learner for entrant in self.entrants if isinstance(entrant, LearnerEntrant)]
+            by = {"by": self.options.by, "keys": max((learner.n_keys or 0 for learner in models if learner), default=0)}
         return {
-            "target": self.preparer.target.name, "task": self.task, "rows": self.rows,
+            "target": self.preparer.target.name, "task": self.task, **by, "rows": self.rows,
             "scored": max(scored, default=0), "skipped": self.reading.skipped,
-            "features": len(self.preparer.encoder.features), "ranking": self.ranking(),
+            "features": len(self.preparer.fills), "ranking": self.ranking(),
             "preparing_microseconds_per_row": 1e6 * self.preparing / max(self.rows, 1),
             "seconds": self.seconds, "stopped": self.stopped,
         }  # fmt: skip

@@ -47,7 +47,8 @@ def cells(entry: Entry, numbers: bool) -> list[str]:
 def show(comparison: Comparison, report: str | None, console: Console) -> None:
     """The ranking, who diverged, and how long it took."""
     s = comparison.summary()
-    about = f"{s['target']}: {s['task']}, {s['rows']:,} rows, {s['features']} features"
+    keys = f", {s['keys']:,} keys with a model each" if "keys" in s else ""
+    about = f"{s['target']}: {s['task']}, {s['rows']:,} rows, {s['features']} features{keys}"
     console.print(escape(about), highlight=False)
     console.print(table(s), highlight=False)
     for entry in s["ranking"]:

@@ -8,10 +8,12 @@ import numpy as np
 from omkl.persist import write_atomically
 from omkl.report.charts import COLOURS, Choice, chart, choice, digits, log_axis
 from omkl.report.render import render
-from omkl.stream.compare import Comparison, ComparisonSummary, error_of
+from omkl.stream.compare import LINEAR, Comparison, ComparisonSummary, error_of
 from omkl.stream.compare_display import cells, error_names
 from omkl.stream.error_charts import BASELINE, MODEL, RANGES, Segments, line
 from omkl.stream.run_report import sources
+
+DASHES = {"last value": "dash", "last label": "dash", LINEAR: "dashdot"}  # of baselines
 
 
 def write(comparison: Comparison, path: str | os.PathLike[str]) -> None:
@@ -47,7 +49,7 @@ def errors(comparison: Comparison, s: ComparisonSummary) -> list[Choice]:
             if not len(segments.ends):
                 continue
             loss = segments.mean("loss", so_far=so_far)
-            dash = "solid" if entry["kind"] == "learner" else "dash" if entry["name"].startswith("last") else "dot"
+            dash = "solid" if entry["kind"] == "learner" else DASHES.get(entry["name"], "dot")
             data.append(
                 line(segments.ends.tolist(), digits(np.sqrt(loss) if numbers else loss, 5), entry["name"],
                      COLOURS.get(entry["name"], BASELINE), f"up to row %{{x}}<br>{axis} %{{y:{shown}}}",

@@ -1,6 +1,7 @@
 """A run on a terminal: its progress while it goes on and its summary when it is over."""
 
 import time
+from collections.abc import Mapping
 from typing import Self
 
 from rich.console import Console, Group
@@ -32,16 +33,30 @@ def kernel_name(text: str) -> str:
 
 
 def error_line(summary: Errors) -> str:
-    """The error and that of the baseline.
+    """The error and those of the baselines.
 
-    >>> error_line({"scored": 10, "rmse": 0.5, "baseline_rmse": 1.0})
-    'RMSE 0.5 (running mean 1)'
+    >>> error_line({"scored": 10, "rmse": 0.5, "baseline_rmse": 1.0, "linear_rmse": 0.75})
+    'RMSE 0.5 (running mean 1, linear model 0.75)'
     """
     if not summary.get("scored"):
         return "no target seen yet"
     if "rmse" in summary:
-        return f"RMSE {summary['rmse']:.4g} (running mean {summary['baseline_rmse']:.4g})"
-    return f"accuracy {summary['accuracy']:.2%} (most frequent label {summary['baseline_accuracy']:.2%})"
+        linear = f", linear model {summary['linear_rmse']:.4g}" if "linear_rmse" in summary else ""
+        return f"RMSE {summary['rmse']:.4g} (running mean {summary['baseline_rmse']:.4g}{linear})"
+    linear = f", linear model {summary['linear_accuracy']:.2%}" if "linear_accuracy" in summary else ""
+    return f"accuracy {summary['accuracy']:.2%} (most frequent label {summary['baseline_accuracy']:.2%}{linear})"
+
+
+def coverage_line(coverages: Mapping[str, float]) -> str:
+    """The share of targets inside their interval, by the nominal coverage.
+
+    >>> coverage_line({"0.9": 0.8962}), coverage_line({"0.8": 0.79, "0.975": 0.95})
+    ('89.6% inside the 90 % interval', 'inside the intervals of 80 %: 79.0%, of 97.5 %: 95.0%')
+    """
+    shares = [(f"{100 * float(nominal):.6g} %", f"{share:.1%}") for nominal, share in coverages.items()]
+    if len(shares) == 1:
+        return f"{shares[0][1]} inside the {shares[0][0]} interval"
+    return "inside the intervals " + ", ".join(f"of {nominal}: {share}" for nominal, share in shares)
 
 
 class Display:
@@ -144,9 +159,9 @@ def show(outcome: Outcome, files: dict[str, str | None], console: Console) -> No
     table.add_row("rows", ", ".join(counts))
     table.add_row("error", error_line(s))
     if "mae" in s:
-        table.add_row(
-            "", f"MAE {s['mae']:.4g}" + (f", {s['coverage']:.1%} inside the 90 % interval" if "coverage" in s else "")
-        )
+        table.add_row("", f"MAE {s['mae']:.4g}")
+    if "coverages" in s:
+        table.add_row("coverage", coverage_line(s["coverages"]))
     if "log_loss" in s:
         area = f", AUC {s['auc']:.4f}" if "auc" in s else ""
         table.add_row("", f"log-loss {s['log_loss']:.4g}{area}")

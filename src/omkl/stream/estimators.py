@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 def to_estimator(model: StreamModel) -> "Estimator | StreamModel":
     """The estimator, of scikit-learn's API and with river's methods, that goes on from where the model is.
 
-    A model for each key stays what it is.
+    A model for each key stays what it is, and so does one with lags.
     """
-    if not isinstance(model.learner, SingleModel) or model.learner.core is None:
+    if model.preparer.lagged is not None or not isinstance(model.learner, SingleModel) or model.learner.core is None:
         return model
     core = model.learner.core
     if len(model.waiting):

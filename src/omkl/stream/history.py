@@ -6,12 +6,22 @@ import numpy as np
 
 from omkl.algorithms.base import Task
 from omkl.algorithms.invariants import LARGEST_COUNT
-from omkl.arrays import Index, Mask, Matrix, Vector
+from omkl.arrays import Array, Index, Matrix, Vector
 from omkl.persist import Arrays, Json, claims, demand, float_array, require_finite
 from omkl.stream import ranking
 from omkl.stream.baselines import most_frequent, running_means
+from omkl.stream.linear import LinearModel
 from omkl.stream.model import StreamModel
-from omkl.stream.predictions import Labels, LateTargets, Predictions, Targets, as_labels, as_numbers
+from omkl.stream.predictions import (
+    DEFAULT_COVERAGE,
+    Ends,
+    Labels,
+    LateTargets,
+    Predictions,
+    Targets,
+    as_labels,
+    as_numbers,
+)
 from omkl.stream.ranking import LabelErrors
 from omkl.stream.sample import RowSample
 from omkl.stream.targets import known
@@ -30,7 +40,7 @@ ARRAYS = {"bins": "bins", "ends": "ends", "snapshots": "snapshots", "targets": "
 
 
 class Errors(TypedDict, total=False):
-    """Errors over a whole run, of the model and of its baseline."""
+    """Errors over a whole run, of the model and of its baselines."""
 
     scored: Required[int]  # rows with a target; the errors are there if there are any
     mse: float  # of numbers
@@ -38,11 +48,15 @@ class Errors(TypedDict, total=False):
     mae: float
     baseline_mse: float
     baseline_rmse: float
-    coverage: float
+    linear_mse: float
+    linear_rmse: float
+    coverage: float  # where there is one coverage
+    coverages: dict[str, float]  # by the nominal coverage, the share of targets inside the interval
     accuracy: float  # of labels
     log_loss: float
     auc: float  # mean over the labels, each against the others
     baseline_accuracy: float
+    linear_accuracy: float
     per_label: dict[str, LabelErrors]
 
 
@@ -52,18 +66,29 @@ class History:
     Errors are summed in at most BINS bins of equally many rows, whose width doubles when the run outgrows them. For
     labels an error is 0 or 1, and the baseline is the most frequent label so far. As an Observer it stores the kernel
     weights at no more than SNAPSHOTS rows, at equal distances that double likewise.
+
+    Parameters
+    ----------
+    task
+        Whether targets are numbers or labels.
+    coverages
+        Of the intervals that predictions may have.
+    linear
+        A linear model that predicts the same rows, as a further baseline.
     """
 
-    COLUMNS = ("rows", "loss", "baseline", "absolute", "covered", "with_interval", "log_loss")
-
-    def __init__(self, task: Task) -> None:
-        self.task = task
+    def __init__(
+        self, task: Task, coverages: tuple[float, ...] = (DEFAULT_COVERAGE,), linear: LinearModel | None = None
+    ) -> None:
+        self.task, self.coverages, self.linear = task, coverages, linear
+        inside = (name for coverage in coverages for name in (f"covered {coverage}", f"with_interval {coverage}"))
+        self.columns = ("rows", "loss", "baseline", "linear", "absolute", "log_loss", *inside)
         self.width = 1  # rows in a bin
-        self.bins: Matrix = np.zeros((0, len(self.COLUMNS)))
+        self.bins: Matrix = np.zeros((0, len(self.columns)))
         self.ends: Index = np.zeros(0, dtype=np.int64)  # the last row of each bin
         self.scored = 0
-        self.sample = RowSample(5, SAMPLED)  # row, y_true, y_pred, lower, upper
-        self.last: Matrix = np.empty((0, 5))
+        self.sample = RowSample(3 + 2 * len(coverages), SAMPLED)  # row, y_true, y_pred, lower and upper ends
+        self.last: Matrix = np.empty((0, 3 + 2 * len(coverages)))
         self.step = self.due = FIRST_STEP
         self.snapshots: Matrix = np.empty((0, 1))  # row, the weight of each kernel
         self.changes: list[int] = []
@@ -87,9 +112,12 @@ class History:
                 y_true, y_pred = y_true.astype(float), y_pred.astype(float)
             rows = predictions.rows
             row = int(rows[-1]) if len(rows) else int(self.ends[-1]) if len(self.ends) else 0
-            covered = np.array(late.covered) if number else None
+            linear: Targets | None = None
+            if self.linear is not None:
+                linear = np.array([*late.linear, None], dtype=object)[:-1].astype(float if number else object)
+            inside = np.array([self._inside(ends, y) for ends, y in zip(late.intervals, y_true, strict=True)])
             before = set(self.places)
-            self._add_losses(np.full(n, row), y_pred, y_true, covered, np.array(late.true_probability))
+            self._add_losses(np.full(n, row), y_pred, y_true, inside, np.array(late.true_probability), linear)
             if not number:
                 labels = tuple(dict.fromkeys(label for row in late.probabilities for label in row))
                 table = np.array([[row.get(label, 0.0) for label in labels] for row in late.probabilities])
@@ -97,11 +125,14 @@ class History:
             self.scored += n
 
     def _score(self, p: Predictions) -> None:
-        covered = None
+        inside = np.zeros((len(p.rows), 2 * len(self.coverages)))
         if self.task == "regression":
-            lower, upper = (np.full(len(p.rows), np.nan) if end is None else end for end in (p.lower, p.upper))
-            covered = None if p.lower is None else (lower <= p.y_true) & (p.y_true <= upper)
-            table = np.column_stack((p.y_true, p.y_pred, lower, upper))
+            ends = np.full((len(p.rows), 2 * len(self.coverages)), np.nan)
+            if p.lower is not None and p.upper is not None:
+                y = as_numbers(p.y_true)[:, None]
+                ends[:, 0::2], ends[:, 1::2] = p.lower, p.upper
+                inside[:, 0::2], inside[:, 1::2] = (p.lower <= y) & (y <= p.upper), ~np.isnan(p.lower)
+            table = np.column_stack((p.y_true, p.y_pred, ends))
             self.sample.add(p.rows, table)
             self.last = np.vstack((self.last, np.column_stack((p.rows, table))))[-LAST:]
         elif p.probability is not None:
@@ -111,7 +142,7 @@ class History:
             # row after row, as addition depends on the order
             np.add.at(self.calibration, place, np.column_stack((np.ones(len(correct)), probability, correct)))
         before = set(self.places)
-        self._add_losses(p.rows, p.y_pred, p.y_true, covered, p.true_probability)
+        self._add_losses(p.rows, p.y_pred, p.y_true, inside, p.true_probability, p.linear)
         if p.probabilities is not None:
             self._rank(p.labels, p.probabilities, as_labels(p.y_true), before)
         self.scored += len(p.rows)
@@ -123,28 +154,37 @@ class History:
             start = 0 if label in before else int(np.argmax(y_true == label))  # with the row that brings the label
             ranking.count(self.ranks[k], predicted[start:], (y_true == label)[start:])
 
+    def _inside(self, ends: Ends, y: float | str) -> list[float]:
+        """Of one row, for each coverage whether the target is inside its interval, and whether there is one."""
+        found = [ends.get(coverage) for coverage in self.coverages]
+        return [float(value) for pair in found for value in (
+            pair is not None and not isinstance(y, str) and pair[0] <= y <= pair[1], pair is not None)]  # fmt: skip
+
     def _add_losses(
-        self, rows: Index, y_pred: Targets, y_true: Targets, covered: Mask | None, true_probability: Vector | None
-    ) -> None:
+        self, rows: Index, y_pred: Targets, y_true: Targets, inside: Matrix, true_probability: Vector | None,
+        linear: Targets | None,
+    ) -> None:  # fmt: skip
         n = len(y_pred)
-        log_loss = np.zeros(n)
+        log_loss = linear_loss = np.zeros(n)
         if self.task == "regression":
             numbers = as_numbers(y_true)
             error = as_numbers(y_pred) - numbers
             loss, absolute = error * error, np.abs(error)
             baseline = (numbers - running_means(self.targets, numbers)) ** 2
+            if linear is not None:
+                linear_loss = (as_numbers(linear) - numbers) ** 2
         else:
             loss = absolute = (y_pred != y_true).astype(float)
             baseline = (most_frequent(self.counts, as_labels(y_true)) != y_true).astype(float)
+            if linear is not None:
+                linear_loss = (linear != y_true).astype(float)
             for label, truth in zip(y_pred, y_true, strict=True):
                 place = self._place(truth)
                 if label is not None:
                     self.confusion[place, self._place(label)] += 1
             if true_probability is not None:
                 log_loss = -np.log(np.clip(true_probability, 1e-15, 1.0))
-        with_interval = np.full(n, 0.0 if covered is None else 1.0)
-        inside = np.zeros(n) if covered is None else covered.astype(float)
-        self._bin(rows, np.column_stack((np.ones(n), loss, baseline, absolute, inside, with_interval, log_loss)))
+        self._bin(rows, np.column_stack((np.ones(n), loss, baseline, linear_loss, absolute, log_loss, inside)))
 
     def _place(self, label: str) -> int:
         if label not in self.places and len(self.places) < MAX_LABELS:
@@ -191,22 +231,28 @@ class History:
 
     def summary(self) -> Errors:
         """Errors over the whole run, as JSON."""
-        rows, loss, baseline, absolute, covered, with_interval, log_loss = (
-            self.bins.sum(axis=0) if len(self.bins) else np.zeros(len(self.COLUMNS))
-        ).tolist()
+        rows, loss, baseline, linear, absolute, log_loss, *inside = self.bins.sum(axis=0).tolist()
         if not rows:
             return {"scored": 0}
         out: Errors = {"scored": int(rows)}
         if self.task == "regression":
             out |= {"mse": loss / rows, "rmse": float(np.sqrt(loss / rows)), "mae": absolute / rows,
                     "baseline_mse": baseline / rows, "baseline_rmse": float(np.sqrt(baseline / rows))}  # fmt: skip
-            if with_interval:
-                out["coverage"] = covered / with_interval
+            if self.linear is not None:
+                out |= {"linear_mse": linear / rows, "linear_rmse": float(np.sqrt(linear / rows))}
+            pairs = zip(self.coverages, inside[0::2], inside[1::2], strict=True)
+            coverages = {str(coverage): covered / n for coverage, covered, n in pairs if n}
+            if len(coverages) == 1:
+                out["coverage"] = next(iter(coverages.values()))
+            if coverages:
+                out["coverages"] = coverages
         else:
             out["accuracy"] = 1 - loss / rows
             if log_loss:  # models by key predict no probabilities
                 out["log_loss"] = log_loss / rows
             out["baseline_accuracy"] = 1 - baseline / rows
+            if self.linear is not None:
+                out["linear_accuracy"] = 1 - linear / rows
             out["per_label"] = per_label = {label: self._label_errors(k) for label, k in self.places.items()}
             if areas := [errors["auc"] for errors in per_label.values() if errors["auc"] is not None]:
                 out["auc"] = float(np.mean(areas))
@@ -235,7 +281,9 @@ class History:
             arrays[f"history.{in_file}"] = getattr(self, name)
         # NaN where there is no interval
         arrays["history.sampled.rows"], arrays["history.last.rows"] = self.sample.rows, self.last
-        return {"task": self.task, "width": self.width, "scored": self.scored, "stride": self.sample.stride,
+        linear = None if self.linear is None else self.linear.encode(arrays)
+        return {"task": self.task, "coverages": list(self.coverages), "linear": linear,
+                "width": self.width, "scored": self.scored, "stride": self.sample.stride,
                 "step": self.step, "due": self.due, "changes": self.changes, "born": self._incumbent_start,
                 "counts": list(self.counts.items()), "places": list(self.places)}  # fmt: skip
 
@@ -243,7 +291,14 @@ class History:
     def decode(cls, body: Json, arrays: Arrays) -> "History":
         """The history that `encode` was called on."""
         claims.one_of(body["task"], ("regression", "classification"), "the task of the history")
-        self = cls(body["task"])
+        older = "coverages" not in body
+        coverages = () if older else tuple(claims.coverage(value) for value in body["coverages"])
+        demand(len(set(coverages)) == len(coverages), "a coverage comes twice")
+        linear = body.get("linear")  # a run that began without this baseline has none
+        self = cls(body["task"], (DEFAULT_COVERAGE,) if older else coverages,
+                   None if linear is None else LinearModel.decode(body["task"], linear, arrays))  # fmt: skip
+        if older:
+            arrays = arrays | {"history.bins": with_linear(arrays["history.bins"])}
         for name, in_file in ARRAYS.items():
             fresh = getattr(self, name)
             stored = arrays.get("history.ranks", fresh) if name == "ranks" else arrays[f"history.{in_file}"]
@@ -258,7 +313,8 @@ class History:
         self.sample.stride = claims.count(body["stride"], "stride", 1)
         self.sample.rows = float_array(arrays, "history.sampled.rows")
         self.last = float_array(arrays, "history.last.rows")
-        demand(all(rows.ndim == 2 and rows.shape[1] == 5 for rows in (self.sample.rows, self.last)),
+        width = 3 + 2 * len(self.coverages)
+        demand(all(rows.ndim == 2 and rows.shape[1] == width for rows in (self.sample.rows, self.last)),
                "the sample of the history does not fit")  # fmt: skip
         demand(len(self.bins) <= BINS and len(self.last) <= LAST, "the history is too long")
         rows = self.bins[:, 0]
@@ -276,3 +332,9 @@ class History:
         self.places = {label: k for k, label in enumerate(claims.strings(body["places"], "the labels"))}
         demand(len(body["places"]) == len(self.places) <= MAX_LABELS, "the labels of the history do not fit")
         return self
+
+
+def with_linear(bins: Array) -> Array:
+    """Bins of an older history, which has other columns: no linear baseline, and the 90 % interval alone."""
+    demand(bins.ndim == 2 and bins.shape[1] == 7, "the history does not fit")
+    return np.column_stack((bins[:, :3], np.zeros(len(bins)), bins[:, [3, 6, 4, 5]]))

@@ -57,6 +57,10 @@ def _(model: StreamModel, out: Facts) -> Facts:
            "waiting": len(model.waiting), "columns": columns}  # fmt: skip
     if model.parameters:
         out |= {"parameters": model.parameters}
+    if preparer.lagged is not None:
+        settings = preparer.lagged.settings
+        of_columns = {name: list(lags) for name, lags in settings.columns.items()}
+        out |= {"lags": list(settings.lags), "lag_columns": of_columns, "horizon": settings.horizon}
     if learner is None:
         return out | {"rows": 0}
     if preparer.by is not None:
@@ -103,8 +107,8 @@ def show(found: Facts, console: Console) -> None:
     table = Table(show_header=False, box=None, pad_edge=False)
     table.add_column(style="dim")
     table.add_column(overflow="fold")
-    shown = ("file", "kind", "learner", "target", "task", "by", "keys", "key", "records", "finished", "rows", "waiting",
-             "seed")  # fmt: skip
+    shown = ("file", "kind", "learner", "target", "task", "by", "keys", "key", "horizon", "records", "finished",
+             "rows", "waiting", "seed")  # fmt: skip
     for name in shown:
         if found.get(name) is not None:
             value = f"{found[name]:,}" if type(found[name]) is int and name != "seed" else found[name]
@@ -116,6 +120,9 @@ def show(found: Facts, console: Console) -> None:
         about += f": {', '.join(many[:6])}{', ...' if len(many) > 6 else ''}" if many else ""
         about += ", has gaps" if column["gaps"] else ""
         table.add_row("columns" if name == next(iter(found["columns"])) else "", escape(f"{name} ({about})"))
+    if "lags" in found:
+        given = {found["target"]: found["lags"]} | found["lag_columns"]
+        table.add_row("lags", escape("; ".join(f"{name} {', '.join(map(str, lags))}" for name, lags in given.items())))
     if found.get("parameters"):
         chosen = ", ".join(f"{name}={json.dumps(value)}" for name, value in found["parameters"].items())
         table.add_row("parameters", escape(chosen))

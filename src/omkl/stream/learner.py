@@ -1,7 +1,4 @@
-"""What learns the rows of a stream: one model, or one for each key, behind one interface.
-
-`new_learner` is the only place that knows which of the two it is; both start from one declaration of the estimator.
-"""
+"""What learns the rows of a stream: one model, or one for each key; `new_learner` alone knows which of the two."""
 
 from dataclasses import fields
 from typing import TYPE_CHECKING, NamedTuple, Protocol
@@ -20,6 +17,7 @@ from omkl.estimators.rows import in_order
 from omkl.kernels import Kernel
 from omkl.notices import Notify
 from omkl.persist import Arrays, Json, demand
+from omkl.stream.memory import available_memory, check_memory
 from omkl.stream.names import listed, suggestion
 from omkl.stream.predictions import Outputs, Targets, as_numbers, label_outputs
 from omkl.stream.raw import DataError
@@ -27,7 +25,6 @@ from omkl.stream.raw import DataError
 if TYPE_CHECKING:
     from omkl.fleet import Fleet
 
-COVERAGE = 0.9
 BUDGET = 500  # rows that a single model stores, if it stores rows, so that it neither grows nor slows down for ever
 
 
@@ -82,11 +79,14 @@ class Learner(Protocol):
     def learnable(self, y: Targets) -> Mask | None:
         """Rows whose target can be learned; None for all."""
 
-    def learn(self, X: Matrix, y: Targets, keys: list[str] | None) -> Outputs:
-        """Predict each row, then learn it."""
+    def learn(self, X: Matrix, y: Targets, keys: list[str] | None, coverages: tuple[float, ...]) -> Outputs:
+        """Predict each row, with intervals of these coverages if there are any, then learn it."""
 
-    def predict(self, X: Matrix, keys: list[str] | None) -> Outputs:
+    def predict(self, X: Matrix, keys: list[str] | None, coverages: tuple[float, ...]) -> Outputs:
         """Predict rows; nothing is learned."""
+
+    def scale(self, X: Matrix) -> Vector:
+        """Half widths of the intervals that hold 68 % of the targets; 0 where there are none."""
 
     def weights(self) -> Vector:
         """The weight of every kernel, averaged over labels; empty where there is no single model."""
@@ -178,7 +178,7 @@ class SingleModel:
     def learnable(self, y: Targets) -> Mask | None:
         return None
 
-    def learn(self, X: Matrix, y: Targets, keys: list[str] | None) -> Outputs:
+    def learn(self, X: Matrix, y: Targets, keys: list[str] | None, coverages: tuple[float, ...]) -> Outputs:
         core = self.core
         assert core is not None
         if isinstance(core, LabelCore):
@@ -186,10 +186,9 @@ class SingleModel:
         numbers = as_numbers(y)
         if not core.intervals:
             return Outputs(core.learn_rows(X, numbers))
-        out = core.learn_rows_interval(X, numbers, COVERAGE)
-        return Outputs(out[:, 0], out[:, 1], out[:, 2])
+        return Outputs(*core.learn_rows_intervals(X, numbers, coverages))
 
-    def predict(self, X: Matrix, keys: list[str] | None) -> Outputs:
+    def predict(self, X: Matrix, keys: list[str] | None, coverages: tuple[float, ...]) -> Outputs:
         core = self.core
         if core is None:
             number = self.declaration.task == "regression"
@@ -198,8 +197,13 @@ class SingleModel:
             return label_outputs(core.probabilities(X), self.labels)
         if not core.intervals:
             return Outputs(core.predict(X))
-        ends = core.predict_interval(X, COVERAGE)
-        return Outputs(core.predict(X), ends[:, 0], ends[:, 1])
+        return Outputs(*core.predict_intervals(X, coverages))
+
+    def scale(self, X: Matrix) -> Vector:
+        core = self.core
+        if core is None or isinstance(core, LabelCore) or not core.intervals:
+            return np.zeros(len(X))
+        return core.predict_std(X)[:, 1]
 
     def weights(self) -> Vector:
         weights: Vector = np.empty(0) if self.core is None else self.core.kernel_weights().mean(axis=0)
@@ -241,6 +245,7 @@ class ModelPerKey:
         self.declaration, self.seed, self.notify = declaration, seed, notify
         self.names: tuple[str, ...] = ()
         self.fleet: Fleet | None = None
+        self._bytes: int | None = None  # of all models, about; None before the first batch
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -280,12 +285,21 @@ class ModelPerKey:
                         "the labels of --by are those of the first piece (--every makes it longer)")  # fmt: skip
         return np.array([label in known for label in y], dtype=bool)
 
-    def learn(self, X: Matrix, y: Targets, keys: list[str] | None) -> Outputs:
+    def learn(self, X: Matrix, y: Targets, keys: list[str] | None, coverages: tuple[float, ...]) -> Outputs:
         assert self.fleet is not None
         assert keys is not None
+        self._check_memory(self.fleet, keys, X.shape[1])
         return self._outputs(self.fleet.learn_rows(keys, X, y, gaps=True))
 
-    def predict(self, X: Matrix, keys: list[str] | None) -> Outputs:
+    def _check_memory(self, fleet: "Fleet", keys: list[str], n_features: int) -> None:
+        before = fleet.nbytes if self._bytes is None else self._bytes
+        after = before + fleet.growth(keys, n_features)
+        if after > before:
+            n_keys = len(fleet) + sum(key not in fleet for key in set(keys))
+            check_memory(before, after, n_keys, self.notify, available_memory)
+        self._bytes = after
+
+    def predict(self, X: Matrix, keys: list[str] | None, coverages: tuple[float, ...]) -> Outputs:
         assert self.fleet is not None
         assert keys is not None
         if len(self.fleet) == 0:
@@ -296,6 +310,9 @@ class ModelPerKey:
     def _outputs(self, y_pred: Array) -> Outputs:
         number = self.declaration.task == "regression"
         return Outputs(y_pred.astype(np.float64, copy=False) if number else y_pred.astype(object))
+
+    def scale(self, X: Matrix) -> Vector:
+        return np.zeros(len(X))
 
     def weights(self) -> Vector:
         return np.empty(0)

@@ -1,6 +1,7 @@
 """A learner together with the columns it learns from: what `omkl run` makes, saves and continues."""
 
 from collections.abc import Iterator
+from copy import copy, deepcopy
 from typing import Protocol
 
 import numpy as np
@@ -9,11 +10,25 @@ from omkl.algorithms.base import Task
 from omkl.arrays import Index, Matrix, Vector
 from omkl.encoder.columns import Encoder
 from omkl.encoder.table import Batch
+from omkl.estimators.cores import core_class
 from omkl.kernels import Kernel
+from omkl.lags import ONE_SERIES, AheadIntervals, DeferredRow, DeferredRows, waves
 from omkl.notices import Notices
 from omkl.persist import Json
 from omkl.stream.learner import Learner, check_parameters, new_learner
-from omkl.stream.predictions import LateTargets, Outputs, Predictions, Threshold, concatenated, with_targets
+from omkl.stream.linear import LinearModel
+from omkl.stream.predictions import (
+    DEFAULT_COVERAGE,
+    Forecast,
+    LateTargets,
+    Outputs,
+    Predictions,
+    Targets,
+    Threshold,
+    as_numbers,
+    concatenated,
+    with_targets,
+)
 from omkl.stream.prepare import Prepared, Preparer
 from omkl.stream.raw import DataError
 from omkl.stream.waiting import LATE, LEARN, PREDICT, WaitingRows
@@ -51,7 +66,11 @@ class StreamModel:
         check_parameters(algorithm, preparer.target.task, self.parameters)
         self.learner: Learner | None = None  # until the task is known
         self.learned = 0
-        self.threshold: Threshold | None = None  # not part of the file: whoever predicts may choose it
+        self.deferred: DeferredRows[Vector] = DeferredRows()  # where rows are predicted more than one ahead
+        self.ahead = AheadIntervals()
+        # not part of the file: whoever predicts may choose these
+        self.threshold: Threshold | None = None
+        self.coverages: tuple[float, ...] = (DEFAULT_COVERAGE,)
 
     # Learning
 
@@ -63,9 +82,11 @@ class StreamModel:
         """Rows as features and targets."""
         return self.preparer.prepare(batch, self.learner is None or self.learner.takes_new_features)
 
-    def learn(self, prepared: Prepared, observer: Observer | None = None) -> tuple[Predictions, LateTargets]:
-        """As `run`, from rows that this model's preparer has prepared."""
-        rows, y, keys, roles, encoded = prepared
+    def learn(
+        self, prepared: Prepared, observer: Observer | None = None, baseline: LinearModel | None = None
+    ) -> tuple[Predictions, LateTargets]:
+        """As `run`, from rows that this model's preparer has prepared; `baseline` predicts and learns them too."""
+        rows, y, keys, roles, positions, encoded = prepared
         if not len(rows):
             return concatenated([], keys is not None), LateTargets.none()
         if self.preparer.by is not None and not encoded.features:
@@ -85,24 +106,31 @@ class StreamModel:
                 here = slice(start, stop)
                 keys_here = None if keys is None else keys[here]
                 if roles[start] == LATE:
-                    for key, target in zip(keys_here or (), y[here], strict=True):
-                        self._learn_late(key, target, late)
+                    for key, target, position in zip(keys_here or (), y[here], positions[here], strict=True):
+                        self._learn_late(key, target, late, int(position), baseline)
                     continue
                 columns = slice(place[start], place[stop - 1] + 1)
-                before: Outputs | None = None
+                before: Forecast | None = None
                 if begins[start]:  # what is new in a row becomes known after the row was predicted
                     if learner.can_learn:
-                        before = learner.predict(self._matrix(encoded.features, columns), keys_here)
+                        before = self._forecast(self._matrix(encoded.features, columns), keys_here)
                     learner.add_features(new_features[int(place[start])])
-                X = self._matrix(encoded.features, columns)
-                if learns := roles[start] == LEARN and learner.can_learn:
-                    out = learner.learn(X, y[here], keys_here)
+                X, learns = self._matrix(encoded.features, columns), roles[start] == LEARN and learner.can_learn
+                linear = self._linear(baseline, X, y[here] if roles[start] == LEARN else None)
+                if self.horizon > 1:
+                    targets = as_numbers(y[here]) if learns else np.full(len(X), np.nan)
+                    forecast = self._defer(X, targets, positions[here], keys_here, before)
+                elif learns:
+                    out = learner.learn(X, y[here], keys_here, self.coverages)
                     self.learned += int(stop - start)
+                    forecast = before or Forecast(out)
                 else:
-                    out = before or learner.predict(X, keys_here)
-                parts.append(with_targets(self._decided(before or out), rows[here], y[here], keys_here))
+                    forecast = before or self._forecast(X, keys_here)
+                out = self._decided(forecast.out)
+                predictions = with_targets(out, rows[here], y[here], keys_here, self.coverages)
+                parts.append(predictions._replace(linear=linear))
                 if not learns and self.preparer.key is not None:
-                    self.waiting.add(X, parts[-1])
+                    self.waiting.add(X, parts[-1], positions[here], forecast.scale)
         if learner.budget is not None and self.learned > learner.budget:
             self.notices("budget", f"{self.algorithm} stores {learner.budget} rows; later rows only update the weights "
                          "of its kernels")  # fmt: skip
@@ -132,35 +160,124 @@ class StreamModel:
             X[:, k] = features[name][rows]
         return X
 
-    def _learn_late(self, key: str, target: float | str, late: LateTargets) -> None:
-        """Learn a waiting row whose target has come; features that came after it have their fill values."""
+    def _linear(self, baseline: LinearModel | None, X: Matrix, y: Targets | None) -> Targets | None:
+        """What the linear baseline predicts for these rows, which it learns if their targets are known."""
+        if baseline is None or self.learner is None:
+            return None
+        fills = self.preparer.fills
+        baseline.extend([fills[name] for name in self.learner.names[baseline.n_features :]])
+        return baseline.predict(X) if y is None else baseline.learn(X, y)
+
+    def _learn_late(
+        self, key: str, target: float | str, late: LateTargets, position: int, baseline: LinearModel | None
+    ) -> None:
+        """Learn a waiting row whose target has come after the row at this position."""
         assert self.learner is not None
-        x = self.waiting.resolve(key, target, late)
-        fills = [self.encoder.features[name] for name in self.learner.names[len(x) :]]
-        if self.learner.can_learn:
-            y = np.array([target], dtype=float if self.task == "regression" else object)
-            self.learner.learn(np.concatenate((x, fills))[None], y, None)
+        row = self.waiting.resolve(key, target, late)
+        X, y = self._grown(row.x)[None], np.array([target], dtype=float if self.task == "regression" else object)
+        linear = self._linear(baseline, X, y)
+        late.linear.append(None if linear is None else linear[0])
+        if self.horizon > 1:
+            due = DeferredRow(position + self.horizon, row.x, float(target), float(row.y_pred or 0.0), row.scale)
+            self.deferred.add(ONE_SERIES, due)
+        elif self.learner.can_learn:
+            self.learner.learn(X, y, None, self.coverages)
             self.learned += 1
+
+    def _grown(self, x: Vector) -> Vector:
+        """A row of the past; features that came after it have their fill values."""
+        assert self.learner is not None
+        fills = self.preparer.fills
+        return np.concatenate((x, [fills[name] for name in self.learner.names[len(x) :]]))
+
+    def _forecast(self, X: Matrix, keys: list[str] | None) -> Forecast:
+        """Predictions from the learner as it is, with intervals for the horizon."""
+        assert self.learner is not None
+        out = self.learner.predict(X, keys, self.coverages)
+        if self.horizon == 1 or out.lower is None:
+            return Forecast(out)
+        y_pred, scale = as_numbers(out.y_pred)[:, None], self.learner.scale(X)
+        half = scale[:, None] * [self.ahead.half_width(coverage) for coverage in self.coverages]
+        return Forecast(out._replace(lower=y_pred - half, upper=y_pred + half), scale)
+
+    def _defer(
+        self, X: Matrix, y: Vector, positions: Index, keys: list[str] | None, before: Forecast | None = None
+    ) -> Forecast:
+        """Predict rows more than one ahead; the target of each is learned when the row `horizon` after it comes."""
+        assert self.learner is not None
+        series = self.preparer.series(keys)
+        order: list[int] = []
+        parts: list[Forecast] = []
+        for rows in waves(series, len(X)):
+            part = before or self._forecast(X[rows], None if keys is None else [keys[row] for row in rows])
+            parts.append(part)
+            order += rows
+            due: list[tuple[str, DeferredRow[Vector]]] = []
+            for k, row in enumerate(rows):
+                name = ONE_SERIES if series is None else series[row]
+                if not np.isnan(y[row]):
+                    y_pred, scale = float(part.out.y_pred[k]), float(part.scale[k]) if part.scale is not None else 0.0
+                    at = int(positions[row]) + self.horizon
+                    self.deferred.add(name, DeferredRow(at, X[row].copy(), float(y[row]), y_pred, scale))
+                due += ((name, each) for each in self.deferred.take(name, int(positions[row]) + 1))
+            if due:
+                learned = np.array([self._grown(row.x) for _, row in due])
+                names = None if series is None else [name for name, _ in due]
+                self.learner.learn(learned, np.array([row.y for _, row in due]), names, self.coverages)
+                self.learned += len(due)
+                for _, each in due:
+                    self.ahead.update(each)
+        return Forecast.in_order(parts, order)
 
     # Predicting only
 
     def predict(self, batch: Batch) -> Predictions:
-        """Predict rows from the model as it is; nothing becomes known."""
+        """Predict rows from the model as it is; nothing becomes known, except past values where there are lags."""
         if self.learned == 0 or self.learner is None:
             raise DataError("the model has learned no row yet; there is nothing to predict from")
-        batch, y, keys = self.preparer.split(batch, learn=False)
-        X = self._matrix(self.encoder.encode(batch, learn=False).features, slice(0, len(batch.rows)))
-        return with_targets(self._decided(self.learner.predict(X, keys)), batch.rows, y, keys)
+        rows, y, keys, _, positions, encoded = self.preparer.prepare_unlearned(batch)
+        X = self._matrix(encoded.features, slice(0, len(rows)))
+        if self.horizon > 1 and len(rows):
+            out = self._defer(X, np.full(len(rows), np.nan), positions, keys).out
+        else:
+            out = self.learner.predict(X, keys, self.coverages)
+        return with_targets(self._decided(out), rows, y, keys, self.coverages)
 
-    def check_threshold(self) -> None:
-        """Refuse a threshold where there is no probability to compare it with."""
-        if self.threshold is None:
-            return
+    def following(self) -> "StreamModel":
+        """The model for `predict` on one batch after another: rows continue the series, and the model itself does not.
+
+        It learns nothing from them, but rows whose targets were known before.
+        """
+        lagged = self.preparer.lagged
+        if lagged is None:
+            return self
+        other, other.preparer = copy(self), copy(self.preparer)
+        other.preparer.lagged = copy(lagged)
+        other.preparer.lagged.past = deepcopy(lagged.past)
+        if len(self.deferred):
+            other.learner, other.deferred = deepcopy(self.learner), deepcopy(self.deferred)
+            other.ahead = deepcopy(self.ahead)
+        return other
+
+    def check_probabilities(self, option: str) -> None:
+        """Refuse an option about probabilities where there are none, as far as that is known."""
         if self.preparer.by is not None:
-            raise DataError("--threshold needs probabilities, which models by key do not predict")
+            raise DataError(f"{option} needs probabilities, which models by key do not predict")
         if self.task == "regression":
-            raise DataError(f"--threshold is for labels, and {self.target!r} holds numbers (--task classification if "
+            raise DataError(f"{option} is for labels, and {self.target!r} holds numbers (--task classification if "
                             "they are labels)")  # fmt: skip
+
+    def check_intervals(self) -> None:
+        """Refuse the coverages that a user has chosen where there are no intervals, as far as that is known."""
+        if self.preparer.by is not None:
+            raise DataError("--coverage needs prediction intervals, which models by key do not predict")
+        if self.task == "classification":
+            raise DataError(f"--coverage is for numbers, and {self.target!r} holds labels (--task regression if they "
+                            "are numbers)")  # fmt: skip
+        if not core_class(self.algorithm, "regression").intervals:
+            raise DataError(
+                f"--coverage needs prediction intervals, which {self.algorithm} does not predict; use graph-mkl"
+            )
 
     def _decided(self, out: Outputs) -> Outputs:
         return out if self.threshold is None else self.threshold.applied(out)
@@ -174,6 +291,11 @@ class StreamModel:
     @property
     def task(self) -> Task | None:
         return self.preparer.target.task
+
+    @property
+    def horizon(self) -> int:
+        """How many rows ahead predictions are made."""
+        return 1 if self.preparer.lagged is None else self.preparer.lagged.settings.horizon
 
     @property
     def encoder(self) -> Encoder:

@@ -1,15 +1,27 @@
 """The options of a pass over data."""
 
 from dataclasses import dataclass, field, fields
+from typing import Protocol
 
 from omkl.algorithms.base import Task
+from omkl.lags import LagSettings
 from omkl.persist import Json
+from omkl.stream.lagged import parse_lag_settings
 from omkl.stream.names import NamedColumns
 from omkl.stream.parsers import Format
-from omkl.stream.predictions import Threshold
+from omkl.stream.predictions import DEFAULT_COVERAGE, Threshold
+from omkl.stream.raw import DataError
 from omkl.validation import require
 
 PIECE_ROWS = 10_000
+
+
+class Checked(Protocol):
+    """A model that knows which outputs it has."""
+
+    def check_probabilities(self, option: str) -> None: ...
+
+    def check_intervals(self) -> None: ...
 
 
 @dataclass(frozen=True)
@@ -28,9 +40,13 @@ class Options:
     keep: tuple[str, ...] = ()  # columns that predictions carry along
     threshold: str | None = None  # a number, or LABEL=number
     probabilities: bool = False  # of all labels, in the predictions
+    coverage: tuple[float, ...] = ()  # of the intervals; none for that of 90 %
     key: str | None = None
     pending: int = 10_000
     by: str | None = None
+    lags: str | None = None  # of the target
+    lag_columns: tuple[str, ...] = ()  # names, or NAME=lags
+    horizon: int | None = None  # rows ahead; None for 1
     format: Format | None = None
     delimiter: str | None = None
     encoding: str | None = None
@@ -55,12 +71,18 @@ class Options:
         With --key, a file of later targets needs none of these.
         """
         given = {"--target": self.target, "--key": self.key, "--by": self.by}
-        named = {"--features": self.features, "--drop": self.drop, "--categorical": self.categorical}
+        named = {"--features": self.features, "--drop": self.drop, "--categorical": self.categorical,
+                 "--lag-columns": self._lagged()}  # fmt: skip
         kept = {"--keep": self.keep}
         needed = {option: name for option, name in given.items() if name}
         if learned:
             return NamedColumns(needed, kept, () if self.key else learned)
         return NamedColumns(needed, named | kept)
+
+    @property
+    def coverages(self) -> tuple[float, ...]:
+        """Of the intervals."""
+        return self.coverage or (DEFAULT_COVERAGE,)
 
     def label_threshold(self) -> Threshold | None:
         """The threshold of a label, checked."""
@@ -74,12 +96,42 @@ class Options:
         require(0 <= least <= 1, "--threshold", "a number from 0 to 1, or LABEL=NUMBER", self.threshold)
         return Threshold(label if sign else None, least)
 
+    def check_outputs(self, model: Checked) -> None:
+        """Refuse options about outputs that the model does not have, as far as that is known."""
+        if self.threshold is not None:
+            model.check_probabilities("--threshold")
+        if self.probabilities:
+            model.check_probabilities("--probabilities")
+        if self.coverage:
+            model.check_intervals()
+
+    def check_columns(self) -> None:
+        """Refuse options that contradict each other about a column."""
+        for option, name in (("--target", self.target), ("--key", self.key), ("--by", self.by)):
+            if name and name in self.drop:
+                raise DataError(f"{name!r} is both {option} and --drop; leave it out of one of them")
+        if self.target and self.target in self.categorical:
+            raise DataError(f"{self.target!r} is both --target and --categorical; --task classification takes numeric "
+                            "codes as labels")  # fmt: skip
+
+    def lag_settings(self) -> LagSettings | None:
+        """The past values to learn from, checked."""
+        settings = parse_lag_settings(self.lags, self.lag_columns, self.horizon, self.target)
+        for name in () if settings is None else settings.columns:
+            if name in self.drop:
+                raise ValueError(f"column {name!r} is in both --lag-columns and --drop; its past values need it")
+        return settings
+
+    def _lagged(self) -> tuple[str, ...]:
+        settings = self.lag_settings()
+        return () if settings is None else tuple(settings.columns)
+
     def reads(self, name: str) -> bool:
         """Whether a column is to be read."""
         return self.wants(name) or name in self.keep
 
     def wants(self, name: str) -> bool:
         """Whether a column is to be learned from, or needed for that."""
-        if name in (self.target, self.key, self.by):
+        if name in (self.target, self.key, self.by, *self._lagged()):
             return True
         return (not self.features or name in self.features) and name not in self.drop

@@ -19,7 +19,8 @@ def predict(model: StreamModel, options: Options, show: Callable[[str], None]) -
     notices, preparer = model.notices, model.preparer
     notices.show = show
     model.threshold = options.label_threshold()
-    model.check_threshold()
+    model.coverages = options.coverages
+    options.check_outputs(model)
     known = () if model.learner is None else model.learner.labels
     if model.threshold is not None and model.threshold.label not in (None, *known):
         name = model.threshold.label or ""
@@ -34,6 +35,7 @@ def predict(model: StreamModel, options: Options, show: Callable[[str], None]) -
     reading.numbers = model.encoder.plain_numbers() - set(options.keep)
     source = Source(options.data, reading, min(options.every, PIECE_ROWS))
     writer: Writer | None = None
+    model = model.following()
     try:
         with stop:
             for batch in source:

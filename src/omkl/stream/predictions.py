@@ -1,5 +1,6 @@
 """Predictions for rows of a table, each made before its row was learned."""
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -9,6 +10,8 @@ from omkl.arrays import Index, Mask, Matrix, Vector
 from omkl.stream.raw import DataError
 
 Labels = NDArray[np.object_]  # (n,) strings, None where there is no label
+DEFAULT_COVERAGE = 0.9
+Ends = dict[float, tuple[float, float]]  # by coverage, lower and upper end of an interval
 Targets = Vector | Labels  # (n,) numbers with NaN, or labels with None, where nothing is known
 
 
@@ -22,14 +25,40 @@ def as_labels(y: Targets) -> Labels:
     return y.astype(np.object_, copy=False)
 
 
+def concatenated_targets(parts: Sequence[Targets]) -> Targets:
+    """Parts of one kind as one array."""
+    joined: Targets = np.concatenate(parts)  # type: ignore[assignment]  # all are numbers, or all are labels
+    return joined
+
+
 class Outputs(NamedTuple):
     """What a learner predicts for some rows: numbers, or labels with their probabilities."""
 
     y_pred: Targets
-    lower: Vector | None = None  # (n,) ends of the interval, where the learner has one
-    upper: Vector | None = None
+    lower: Matrix | None = None  # (n, coverages) ends of the intervals, where the learner has them
+    upper: Matrix | None = None
     labels: tuple[str, ...] = ()
     probabilities: Matrix | None = None  # (n, labels)
+
+
+class Forecast(NamedTuple):
+    """Outputs of which the scale of the intervals is known, where they are for more than one row ahead."""
+
+    out: Outputs
+    scale: Vector | None = None  # (n,)
+
+    @classmethod
+    def in_order(cls, parts: "list[Forecast]", order: list[int]) -> "Forecast":
+        """Numbers predicted in another order: the rows of the parts, one after another, are those of `order`."""
+        back = np.argsort(order)
+
+        def joined(values: list[Vector | None]) -> Vector | None:
+            given = [value for value in values if value is not None]
+            return np.concatenate(given)[back] if given else None
+
+        y_pred = np.concatenate([as_numbers(part.out.y_pred) for part in parts])[back]
+        lower, upper = joined([part.out.lower for part in parts]), joined([part.out.upper for part in parts])
+        return cls(Outputs(y_pred, lower, upper), joined([part.scale for part in parts]))
 
 
 class Predictions(NamedTuple):
@@ -38,19 +67,28 @@ class Predictions(NamedTuple):
     rows: Index  # (n,)
     keys: list[str] | None
     y_pred: Targets
-    lower: Vector | None  # (n,) ends of the interval, where the learner has one
-    upper: Vector | None
+    lower: Matrix | None  # (n, coverages) ends of the intervals, where the learner has them
+    upper: Matrix | None
     probability: Vector | None  # (n,) of the predicted label
     y_true: Targets
     true_probability: Vector | None  # (n,) predicted for the true label
     labels: tuple[str, ...] = ()  # known when the rows were predicted
     probabilities: Matrix | None = None  # (n, labels)
+    coverages: tuple[float, ...] = ()  # of the intervals
+    linear: Targets | None = None  # (n,) predictions of the linear baseline, where there is one
 
     def probabilities_of(self, k: int) -> dict[str, float] | None:
         """The probability of every label in one row."""
         if self.probabilities is None:
             return None
         return dict(zip(self.labels, self.probabilities[k].tolist(), strict=True))
+
+    def intervals_of(self, k: int) -> "Ends | None":
+        """The intervals of one row."""
+        if self.lower is None or self.upper is None:
+            return None
+        ends = zip(self.lower[k].tolist(), self.upper[k].tolist(), strict=True)
+        return dict(zip(self.coverages, ends, strict=True))
 
     def where(self, mask: Mask) -> "Predictions":
         """Some of the rows; their keys are left out."""
@@ -60,7 +98,8 @@ class Predictions(NamedTuple):
 
         return Predictions(
             self.rows[mask], None, self.y_pred[mask], some(self.lower), some(self.upper), some(self.probability),
-            self.y_true[mask], some(self.true_probability), self.labels, some(self.probabilities),
+            self.y_true[mask], some(self.true_probability), self.labels, some(self.probabilities), self.coverages,
+            None if self.linear is None else self.linear[mask],
         )  # fmt: skip
 
 
@@ -70,12 +109,13 @@ class LateTargets(NamedTuple):
     y_pred: list[float | str | None]
     y_true: list[float | str | None]
     true_probability: list[float]
-    covered: list[bool]  # by the interval
+    intervals: list[Ends]
     probabilities: list[dict[str, float]]  # predicted, of every label
+    linear: list[float | str | None]  # predicted by the linear baseline, where there is one
 
     @classmethod
     def none(cls) -> "LateTargets":
-        return cls([], [], [], [], [])
+        return cls([], [], [], [], [], [])
 
 
 class Threshold(NamedTuple):
@@ -121,10 +161,13 @@ def label_outputs(probabilities: Matrix, labels: tuple[str, ...]) -> Outputs:
     return Outputs(y_pred, labels=labels, probabilities=probabilities)
 
 
-def with_targets(out: Outputs, rows: Index, y_true: Targets, keys: list[str] | None) -> Predictions:
-    """Outputs of a learner with the targets of their rows."""
+def with_targets(
+    out: Outputs, rows: Index, y_true: Targets, keys: list[str] | None, coverages: tuple[float, ...] = ()
+) -> Predictions:
+    """Outputs of a learner with the targets of their rows; `coverages` are those of the intervals, if there are any."""
     if out.probabilities is None:
-        return Predictions(rows, keys, out.y_pred, out.lower, out.upper, None, y_true, None)
+        covered = () if out.lower is None else coverages
+        return Predictions(rows, keys, out.y_pred, out.lower, out.upper, None, y_true, None, coverages=covered)
     if not out.labels:
         zero = np.zeros(len(rows))
         return Predictions(rows, keys, out.y_pred, None, None, zero, y_true, zero)
@@ -147,10 +190,11 @@ def concatenated(parts: list[Predictions], keyed: bool) -> Predictions:
     if len(parts) == 1:
         return parts[0]
 
-    def joined(values: list[Vector | None]) -> Vector | None:
-        if all(value is None for value in values):
+    def joined(values: list[NDArray[np.float64] | None]) -> NDArray[np.float64] | None:
+        shape = next((value.shape[1:] for value in values if value is not None), None)
+        if shape is None:
             return None
-        return np.concatenate([np.full(len(part.rows), np.nan) if value is None else value
+        return np.concatenate([np.full((len(part.rows), *shape), np.nan) if value is None else value
                                for value, part in zip(values, parts, strict=True)])  # fmt: skip
 
     labels = max((part.labels for part in parts), key=len)  # labels that come later are added at the end
@@ -168,4 +212,6 @@ def concatenated(parts: list[Predictions], keyed: bool) -> Predictions:
         joined([part.lower for part in parts]), joined([part.upper for part in parts]),
         joined([part.probability for part in parts]), np.concatenate([part.y_true for part in parts]),
         joined([part.true_probability for part in parts]), labels, probabilities,
+        max((part.coverages for part in parts), key=len),
+        None if any(part.linear is None for part in parts) else np.concatenate([part.linear for part in parts]),
     )  # fmt: skip

@@ -9,8 +9,10 @@ from omkl.arrays import Index, Mask
 from omkl.encoder.columns import Encoded, Encoder
 from omkl.encoder.table import Batch
 from omkl.estimators.id_column import CODES
+from omkl.lags import ONE_SERIES, LagSettings
 from omkl.notices import Notices
 from omkl.stream.constants import Constants
+from omkl.stream.lagged import LaggedColumns
 from omkl.stream.names import listed
 from omkl.stream.predictions import Targets
 from omkl.stream.raw import DataError
@@ -25,6 +27,7 @@ class Prepared(NamedTuple):
     y: Targets
     keys: list[str] | None
     roles: Index  # (n,) LEARN, PREDICT or LATE
+    positions: Index  # (n,) of each row in its series, where there are lags; of the last row where it is LATE
     encoded: Encoded  # of the rows that are not LATE
 
 
@@ -41,12 +44,14 @@ class Preparer:
         The column that says whose row it is: each of its values has a model of its own.
     features, drop
         The columns that a reader is to hand on, all unless named, and those that it is not.
+    lags
+        Past values that are features, and how far ahead rows are predicted.
     """
 
     def __init__(
         self, target: Target, notices: Notices, *, key: str | None = None, pending: int = 10_000,
         by: str | None = None, date_format: str | None = None, categorical: tuple[str, ...] = (),
-        features: tuple[str, ...] = (), drop: tuple[str, ...] = (),
+        features: tuple[str, ...] = (), drop: tuple[str, ...] = (), lags: LagSettings | None = None,
     ) -> None:  # fmt: skip
         if by is not None and key is not None:
             raise ValueError("--by and --key cannot be combined: the models of --by have no rows that wait")
@@ -55,20 +60,53 @@ class Preparer:
         self.encoder = Encoder(notices, date_format, categorical)
         self.waiting = WaitingRows(pending, notices)
         self.constants = Constants(notices)
+        self.lagged = None if lags is None else LaggedColumns(lags, notices)
 
     def prepare(self, batch: Batch, new_features: bool = True) -> Prepared:
         """Rows as features; targets decide the task, and new columns, categories and gaps become known if they may."""
         batch, y, keys = self.split(batch, learn=True)
-        if not batch.columns:
+        if not batch.columns and self.lagged is None:
             raise self.no_features()
-        late = self.key is not None and keys is not None
-        roles = self.waiting.roles(known(y), keys or []) if late else np.where(known(y), LEARN, PREDICT)
+        roles = np.where(known(y), LEARN, PREDICT)
+        positions = origins = np.zeros(len(roles), dtype=np.int64)
+        if self.key is not None and keys is not None:
+            roles, origins = self.waiting.roles(known(y), keys, self.count)
         with_features = roles != LATE
         if self.by is None and self.target.task is not None:  # the models of --by have no statistics of categories
             self.encoder.codes = CODES[self.target.task]
         encoded = self.encoder.encode(batch if with_features.all() else filtered(batch, with_features), new_features)
         self.constants.look(self.encoder, encoded)
-        return Prepared(batch.rows, y, keys, roles, encoded)
+        if self.lagged is not None:
+            encoded, positions = self.lagged.add(self.encoder, encoded, y, roles, origins, self.series(keys))
+        return Prepared(batch.rows, y, keys, roles, positions, encoded)
+
+    def prepare_unlearned(self, batch: Batch) -> Prepared:
+        """Rows to be predicted by the model as it is: their targets are past values for the rows after them."""
+        batch, y, keys = self.split(batch, learn=False)
+        encoded = self.encoder.encode(batch, learn=False)
+        roles, positions = np.full(len(y), PREDICT), np.zeros(len(y), dtype=np.int64)
+        if self.lagged is not None:
+            encoded, positions = self.lagged.add(self.encoder, encoded, y, roles, positions, self.series(keys))
+            self.lagged.notify_missing(batch.rows, encoded)
+        return Prepared(batch.rows, y, keys, roles, positions, encoded)
+
+    def series(self, keys: list[str] | None) -> list[str] | None:
+        """Whose past each row continues; None where there is one series."""
+        return None if self.by is None else keys
+
+    @property
+    def count(self) -> int:
+        """The number of rows so far, where there are lags."""
+        return 0 if self.lagged is None else self.lagged.past.counts.get(ONE_SERIES, 0)
+
+    @property
+    def fills(self) -> dict[str, float]:
+        """Every feature known, and its value where nothing is known."""
+        if self.lagged is None:
+            return self.encoder.features
+        hidden = self.lagged.hidden(self.encoder)
+        own = {name: fill for name, fill in self.encoder.features.items() if name not in hidden}
+        return own | dict.fromkeys(self.lagged.names, np.nan)
 
     def split(self, batch: Batch, learn: bool) -> tuple[Batch, Targets, list[str] | None]:
         """A batch without its target and key columns, its targets, and its keys."""
@@ -99,7 +137,9 @@ class Preparer:
     def plain_numbers(self) -> set[str]:
         """Columns that a reader may parse as numbers straight away."""
         names = self.encoder.plain_numbers()
-        return names | {self.target.name} if self.target.task == "regression" and self.target.comma is None else names
+        target = self.target
+        plain = target.task == "regression" and target.comma is None and not target.with_booleans
+        return names | {target.name} if plain else names
 
     def no_features(self) -> DataError:
         return DataError(f"there is no column to learn {self.target.name!r} from; give at least one more")

@@ -16,6 +16,7 @@ from omkl.errors import BudgetWarning
 from omkl.notices import Notices
 from omkl.stream.checkpoint import Checkpoint, Progress, load_checkpoint
 from omkl.stream.history import Errors, History
+from omkl.stream.linear import LinearModel
 from omkl.stream.lock import locked
 from omkl.stream.model import StreamModel
 from omkl.stream.options import PIECE_ROWS, Options
@@ -81,7 +82,7 @@ def new_model(options: Options, notices: Notices) -> StreamModel:
     preparer = Preparer(
         Target(options.target, options.task, notices), notices, key=options.key, pending=options.pending,
         by=options.by, date_format=options.date_format, categorical=options.categorical, features=options.features,
-        drop=options.drop,
+        drop=options.drop, lags=options.lag_settings(),
     )  # fmt: skip
     return StreamModel(preparer, options.learner, options.seed, options.parameters)
 
@@ -107,7 +108,8 @@ class Run:
             self.history: History | None = None
         else:
             self.progress, self.model, self.history = checkpoint.progress, checkpoint.model, checkpoint.history
-        self.model.threshold = options.label_threshold()
+        self.model.threshold, self.model.coverages = options.label_threshold(), options.coverages
+        options.check_outputs(self.model)
         if options.probabilities and not (options.predictions or "").lower().endswith(".jsonl"):
             raise DataError("--probabilities wants predictions in a .jsonl file here, as labels may still come; "
                             "omkl predict writes them to .csv too")  # fmt: skip
@@ -167,10 +169,12 @@ class Run:
         for batch in self.source:
             if len(batch.rows):
                 prepared = self.model.prepare(batch.only(self.options.wants))
-                self.model.check_threshold()
+                self.options.check_outputs(self.model)
                 if self.history is None:
-                    self.history = History(self.model.task or "regression")
-                predictions, late = self.model.learn(prepared, self.history)
+                    task = self.model.task or "regression"
+                    linear = LinearModel(task) if self.model.horizon == 1 else None  # it predicts one row ahead only
+                    self.history = History(task, self.options.coverages, linear)
+                predictions, late = self.model.learn(prepared, self.history, self.history.linear)
                 # what is carried along stays as it is written: 007 is not 7
                 self.reading.numbers = self.model.preparer.plain_numbers() - set(self.options.keep)
                 self.history.update(predictions, late)
@@ -225,7 +229,7 @@ class Run:
             "target": model.target, "task": model.task, "learner": model.algorithm,
             "rows": self.source.records, "learned": model.learned, "skipped": self.reading.skipped,
             "waiting": len(model.waiting), **keys,
-            "features": len(model.encoder.features),
+            "features": len(model.preparer.fills),
             **errors,
             "kernels": [{"kernel": str(model.kernels[k]), "weight": float(weights[k])} for k in leading],
             "changes": [] if history is None else history.change_points(),

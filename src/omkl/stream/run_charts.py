@@ -1,15 +1,15 @@
 """Charts of a run's predictions: of numbers with their intervals and residuals, and of labels."""
 
+from collections.abc import Callable, Sequence
 from html import escape
 
 import numpy as np
 
-from omkl.arrays import Matrix
+from omkl.arrays import Matrix, Vector
 from omkl.estimators.rows import in_order
 from omkl.report.charts import Chart, Choice, Part, chart, choice, digits
-from omkl.stream.error_charts import BASELINE, MODEL, line, over_time
+from omkl.stream.error_charts import BASELINE, MODEL, Curve, coverage_over_time, line, over_time, percent
 from omkl.stream.history import History
-from omkl.stream.learner import COVERAGE
 
 TRUTH, BAND = "#d55e00", "rgba(86,180,233,0.3)"
 MAX_NAME = 24  # characters of a label in a chart
@@ -23,10 +23,10 @@ def regression_charts(history: History, target: str) -> dict[str, list[Choice]]:
     charts = {
         "error": over_time(
             history, "RMSE", lambda segments, so_far: np.sqrt(segments.mean("loss", so_far=so_far)),
-            ("running mean", lambda segments, so_far: np.sqrt(segments.mean("baseline", so_far=so_far))),
+            baselines(history, "running mean", np.sqrt),
         ),
         "predictions": [
-            choice(title, predictions(rows, target, joined))
+            choice(title, predictions(rows, target, joined, history.coverages))
             for title, rows, joined in (
                 (f"the last {len(history.last):,} rows", history.last, True),
                 (f"{len(history.sample.rows):,} rows from the whole stream", history.sample.rows, False),
@@ -35,26 +35,34 @@ def regression_charts(history: History, target: str) -> dict[str, list[Choice]]:
         ],
         "residuals": residuals(history.sample.rows),
     }  # fmt: skip
-    if history.bins[:, History.COLUMNS.index("with_interval")].any():
-        charts["coverage"] = over_time(
-            history, "coverage", lambda segments, so_far: segments.mean("covered", "with_interval", so_far),
-            percent=True, nominal=COVERAGE,
-        )  # fmt: skip
+    counts = history.bins.sum(axis=0)
+    known = [c for c in history.coverages if counts[history.columns.index(f"with_interval {c}")]]
+    if known:
+        charts["coverage"] = coverage_over_time(history, known)
     return charts
 
 
-def predictions(rows: Matrix, target: str, joined: bool) -> Chart:
-    """Predictions with their interval and the true values, by row."""
+def baselines(history: History, name: str, of: Callable[[Vector], Vector]) -> dict[str, Curve]:
+    """The errors of the baselines over time, as `of` shows their mean losses; the simplest is called `name`."""
+    out: dict[str, Curve] = {name: lambda segments, so_far: of(segments.mean("baseline", so_far=so_far))}
+    if history.linear is not None:
+        out["linear model"] = lambda segments, so_far: of(segments.mean("linear", so_far=so_far))
+    return out
+
+
+def predictions(rows: Matrix, target: str, joined: bool, coverages: Sequence[float]) -> Chart:
+    """Predictions with their intervals and the true values, by row."""
     at = rows[:, 0].astype(int).tolist()
-    y_true, y_pred, lower, upper = (digits(column, 5) for column in rows[:, 1:].T)
+    y_true, y_pred, *ends = (digits(column, 5) for column in rows[:, 1:].T)
     data: list[Part] = []
-    if any(v is not None for v in lower):
-        edge = {"mode": "lines", "line": {"width": 0, "color": MODEL}, "hoverinfo": "skip"}
-        data += [
-            {"type": "scatter", "x": at, "y": lower, "showlegend": False, **edge},
-            {"type": "scatter", "x": at, "y": upper, "name": f"{COVERAGE:.0%} interval", "fill": "tonexty",
-             "fillcolor": BAND, **edge},
-        ]  # fmt: skip
+    for coverage, lower, upper in zip(coverages, ends[0::2], ends[1::2], strict=True):
+        if any(v is not None for v in lower):
+            edge = {"mode": "lines", "line": {"width": 0, "color": MODEL}, "hoverinfo": "skip"}
+            data += [
+                {"type": "scatter", "x": at, "y": lower, "showlegend": False, **edge},
+                {"type": "scatter", "x": at, "y": upper, "name": f"{percent(coverage)} interval", "fill": "tonexty",
+                 "fillcolor": BAND, **edge},
+            ]  # fmt: skip
     hover = "row %{x}<br>%{y:.5g}"
     if joined:
         data.append(line(at, y_pred, "predicted", MODEL, hover))
@@ -96,13 +104,12 @@ def classification_charts(history: History) -> dict[str, list[Choice]]:
     charts = {
         "error": over_time(
             history, "accuracy", lambda segments, so_far: 1 - segments.mean("loss", so_far=so_far),
-            ("most frequent label", lambda segments, so_far: 1 - segments.mean("baseline", so_far=so_far)),
-            percent=True,
+            baselines(history, "most frequent label", lambda loss: 1 - loss), percent=True,
         ),
         "confusion": confusion_matrix(history),
         "calibration": calibration_curve(history),
     }  # fmt: skip
-    if history.bins[:, History.COLUMNS.index("log_loss")].any():
+    if history.bins[:, history.columns.index("log_loss")].any():
         charts["log_loss"] = over_time(
             history, "log-loss", lambda segments, so_far: segments.mean("log_loss", so_far=so_far)
         )

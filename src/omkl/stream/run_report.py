@@ -7,7 +7,7 @@ from omkl.persist import write_atomically
 from omkl.report.charts import Choice
 from omkl.report.render import render
 from omkl.stream.display import kernel_name
-from omkl.stream.learner import COVERAGE
+from omkl.stream.error_charts import percent
 from omkl.stream.ranking import LabelErrors
 from omkl.stream.run import Outcome, RunSummary
 from omkl.stream.run_charts import classification_charts, regression_charts
@@ -35,7 +35,8 @@ def page(outcome: Outcome) -> str:
     return render(
         "omkl/stream", "run.html.j2", figures, s=s, cards=cards(s), leading=leading, data=sources(outcome.data),
         notices=outcome.notices, stopped=outcome.stopped, figures=list(figures),
-        labels=label_rows(s.get("per_label", {})), coverage=f"{COVERAGE:.0%}",
+        labels=label_rows(s.get("per_label", {})),
+        coverages=[percent(float(coverage)) for coverage in s.get("coverages", {})],
         sampled=0 if history is None else len(history.sample.rows),
     )  # fmt: skip
 
@@ -64,14 +65,17 @@ def cards(s: RunSummary) -> list[tuple[str, str]]:
     if not s.get("scored"):
         return [*out, ("no error", "because no target was seen")]
     if s["task"] == "regression":
-        out.append((f"{s['rmse']:.4g}", f"RMSE; of the running mean {s['baseline_rmse']:.4g}"))
+        linear = f", of a linear model {s['linear_rmse']:.4g}" if "linear_rmse" in s else ""
+        out.append((f"{s['rmse']:.4g}", f"RMSE; of the running mean {s['baseline_rmse']:.4g}{linear}"))
         if s["baseline_mse"] > 0:
             out.append((f"{1 - s['mse'] / s['baseline_mse']:.3f}", "R², relative to the running mean"))
         out.append((f"{s['mae']:.4g}", "mean absolute error"))
-        if "coverage" in s:
-            out.append((f"{s['coverage']:.1%}", f"of the targets inside the {COVERAGE:.0%} interval"))
+        for coverage, share in s.get("coverages", {}).items():
+            out.append((f"{share:.1%}", f"of the targets inside the {percent(float(coverage))} interval"))
     else:
-        out.append((f"{s['accuracy']:.1%}", f"accuracy; of the most frequent label {s['baseline_accuracy']:.1%}"))
+        linear = f", of a linear model {s['linear_accuracy']:.1%}" if "linear_accuracy" in s else ""
+        simple = f"accuracy; of the most frequent label {s['baseline_accuracy']:.1%}"
+        out.append((f"{s['accuracy']:.1%}", simple + linear))
         if "log_loss" in s:
             out.append((f"{s['log_loss']:.3g}", "log-loss"))
         if "auc" in s:

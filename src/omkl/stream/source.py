@@ -17,7 +17,8 @@ import pyarrow as pa
 
 from omkl.encoder.table import Batch
 from omkl.stream import binary
-from omkl.stream.parsers import CsvParser, Format, JsonParser, Piece, Reading, check_unique
+from omkl.stream.json_lines import JsonParser
+from omkl.stream.parsers import CsvParser, Format, Piece, Reading, check_unique
 from omkl.stream.raw import ByteStream, DataError, Decompressed, Raw, compression_of, decoded, first_line
 from omkl.stream.records import Cutter
 

@@ -5,7 +5,7 @@ import pyarrow as pa
 
 from omkl.algorithms.base import Task
 from omkl.arrays import Mask, Vector
-from omkl.encoder.cells import Comma, as_strings, commas, numbers, usable
+from omkl.encoder.cells import TRUTH, Comma, as_strings, commas, matches, numbers, usable
 from omkl.notices import Notify
 from omkl.stream.predictions import Labels, Targets
 from omkl.stream.raw import DataError
@@ -13,6 +13,7 @@ from omkl.validation import LARGEST_TARGET
 
 MAX_LABELS = 100  # every label has coefficients of its own in every expert
 GUESS_ROWS = 1000
+MIN_TEXTS = 2  # targets that are text, and no number among them: they contradict a regression
 
 
 class Target:
@@ -30,6 +31,9 @@ class Target:
         self.name, self.task, self.notify = name, task, notify
         self.comma: Comma | None = None  # what commas in numbers are
         self.labels: set[str] = set()
+        self.with_booleans = False  # some numbers are written as true and false
+        self.found_number = False
+        self._not_numbers = 0  # targets before the first number
 
     def read(self, array: pa.Array, learn: bool) -> Targets:
         """(n,) numbers with NaN, or labels with None, where there is no usable target.
@@ -59,10 +63,18 @@ class Target:
             strings = pa.array(labels(array), pa.string())
             comma = self.comma or commas(strings)
             values, invalid = numbers(strings, comma)
+            self.with_booleans |= bool(matches(strings, TRUTH).any())
             if learn and self.comma is None and comma is not None:
                 self.comma = comma
                 what = "thousands separators" if comma == "thousands" else "decimal points"
                 self.notify("comma target", f"target {self.name!r}: commas are read as {what}")
+        if learn and not self.found_number:
+            self.found_number = not np.isnan(values).all()
+            if invalid is not None and not self.found_number:
+                self._not_numbers += len(strings) - strings.null_count
+                if self._not_numbers >= MIN_TEXTS:
+                    raise DataError(f"target {self.name!r} holds no numbers but text such as {invalid!r}, and the task "
+                                    "is regression; pass --task classification")  # fmt: skip
         if invalid is not None:
             self.notify("invalid target", f"target {self.name!r}: {invalid!r} is not a number; such rows are predicted "
                         "and not learned (--task classification takes labels)")  # fmt: skip

@@ -144,8 +144,10 @@ def table(p: Predictions) -> dict[str, Column]:
         columns["key"] = p.keys
     labels = p.y_pred.dtype == object
     columns["prediction"] = pa.array(p.y_pred.tolist(), pa.string()) if labels else p.y_pred
-    if p.lower is not None:
-        columns |= {"lower": p.lower, "upper": p.upper}
+    if p.lower is not None and p.upper is not None:
+        for k, coverage in enumerate(p.coverages):
+            which = "" if len(p.coverages) == 1 else f"_{coverage}"
+            columns |= {f"lower{which}": p.lower[:, k], f"upper{which}": p.upper[:, k]}
     if p.probability is not None:
         columns["probability"] = p.probability
     columns["target"] = pa.array(p.y_true.tolist(), pa.string()) if labels else pa.array(p.y_true, from_pandas=True)

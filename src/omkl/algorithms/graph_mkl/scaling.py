@@ -87,13 +87,13 @@ def append_first(first: FirstRows, row: int, x: Vector, Y: Vector, weight: float
     return first
 
 
-def estimated(task: Task, scaling: Scaling, X: Matrix, Y: Matrix) -> Scaling:
+def estimated(task: Task, scaling: Scaling, X: Matrix, Y: Matrix, weight: Vector) -> Scaling:
     """The scaling by all of these rows; the target's unit stays where the target is constant."""
     present = ~np.isnan(X)
     counts = np.maximum(present.sum(axis=0), 1)
     mean = np.where(present.any(axis=0), np.nansum(X, axis=0) / counts, np.nan)  # (G2)
     scale = inverse(np.sqrt(np.nansum((X - mean) ** 2, axis=0) / counts), mean)  # (G2)
-    shift = Y.mean(axis=0)  # (G3)
+    shift = Y.mean(axis=0) if task == "regression" else weight @ Y / weight.sum()  # (G3)
     unit = scaling.unit
     if task == "regression":
         deviation = np.sqrt(np.mean((Y - shift) ** 2, axis=0))
@@ -154,7 +154,7 @@ def fits(block: Block, task: Task, scaling: Scaling, first: FirstRows) -> bool:
     deviation = np.sqrt(block.square / np.maximum(block.rows, 1))
     ratio = deviation * scale
     varies = inverse(deviation, block.mean) > 0
-    constant = np.append(False, estimated(task, scaling, first.X, first.Y).scale == 0)
+    constant = np.append(False, estimated(task, scaling, *first).scale == 0)
     most = np.where(constant, FIRST_CHANGE_MISFIT, MISFIT)
     wrong = varies & ((ratio > most) | (MISFIT * ratio < 1))  # (G52)
     wrong[0] |= np.abs(block.mean - center)[0] * scale[0] > MISFIT  # (G52)

@@ -62,8 +62,12 @@ static double estimate(const Problem &p, Scaling &scaling, const FirstRows &firs
   }
   for (long k = 0; k < p.K; ++k) {
     double total = 0;
-    for (long j = 0; j < n; ++j) total += Y[j * p.K + k];
-    scaling.shift[k] = total / static_cast<double>(n);  // (G3)
+    double mass = 0;
+    for (long j = 0; j < n; ++j) {
+      const double weight = p.classify ? first.weight[j] : 1;
+      mass += weight, total += weight * Y[j * p.K + k];
+    }
+    scaling.shift[k] = total / mass;  // (G3)
   }
   if (p.classify) return 1;
   double square = 0;
