@@ -20,9 +20,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pytest
 from command import invoke
+from river import compose, preprocessing
+from sklearn.compose import ColumnTransformer
+from sklearn.impute import SimpleImputer
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import MinMaxScaler, OneHotEncoder, PolynomialFeatures, RobustScaler, StandardScaler
 
 import omkl
 import omkl.river
@@ -76,6 +82,7 @@ def models(folder: Path) -> Iterator[tuple[str, Any]]:
         yield f"fleet new {name}", copy.deepcopy(fleet)
         fleet.learn_rows(["k", "l"] * (ROWS // 2), X, target)
         yield f"fleet {name}", fleet
+    yield from pipelines()
     yield "sklearn refine", estimator(omkl, "SFGMKLRegressor", refine=True, random_state=0).fit(X, Y)
     for name in omkl.algorithms.names():
         algorithm = omkl.algorithms.get(name)
@@ -96,6 +103,26 @@ def models(folder: Path) -> Iterator[tuple[str, Any]]:
         yield f"stream {target} {' '.join(options)}", omkl.load(folder / "model.omkl")
         yield f"checkpoint {target} {' '.join(options)}", omkl.load(folder / "checkpoint.omkl")
         (folder / "checkpoint.omkl").unlink()
+
+
+def pipelines() -> Iterator[tuple[str, Any]]:
+    """(name, pipeline) of both ecosystems."""
+    text = pd.DataFrame({"u": X[:, 0], "v": X[:, 1], "w": LABELS})
+    numbers = make_pipeline(SimpleImputer(), StandardScaler(), PolynomialFeatures(2))
+    columns = ColumnTransformer(
+        [("numbers", numbers, ["u", "v"]), ("text", OneHotEncoder(sparse_output=False, handle_unknown="ignore"), ["w"])]
+    )
+    learner = estimator(omkl, "GraphMKLRegressor", random_state=0)
+    yield "sklearn columns", make_pipeline(columns, MinMaxScaler(), learner).fit(text, Y)
+    yield "sklearn table", make_pipeline(omkl.TableEncoder(), RobustScaler(), learner).fit(text, Y)
+    select = compose.Select("w") | preprocessing.OneHotEncoder()
+    scale = compose.Discard("w") | preprocessing.StandardScaler() | preprocessing.MinMaxScaler()
+    encode = omkl.river.TableEncoder()
+    for name, step in (("union", select + scale), ("table", encode)):
+        river = step | estimator(omkl.river, "GraphMKLRegressor", seed=0)
+        for row, y in zip(text.to_dict("records"), Y.tolist(), strict=True):
+            river.learn_one(row, y)
+        yield f"river {name}", river
 
 
 def originals(folder: Path) -> list[Path]:
@@ -233,6 +260,8 @@ def exercise(found: Any) -> None:
             found.history.change_points()
     elif isinstance(found, model.StreamModel):
         use_stream(found, None)
+    elif isinstance(found, (Pipeline, compose.Pipeline)):
+        use_pipeline(found)
     elif hasattr(found, "learn_one"):
         for x, y, label in zip(X[:20], Y, LABELS, strict=False):
             row = {"u": x[0], "w": x[1]}
@@ -244,6 +273,22 @@ def exercise(found: Any) -> None:
         known = {"classes": np.unique(labels)} if labels is not None else {}
         found.partial_fit(rows, Y if labels is None else np.resize(labels, ROWS), **known)
         found.predict(rows)
+
+
+def use_pipeline(found: Any) -> None:
+    """Transform, predict and learn; a step may refuse the cells that it is given, as its data may not fit these."""
+    frame = pd.DataFrame({"u": X[:, 0], "v": X[:, 1], "w": LABELS})
+    try:
+        if isinstance(found, Pipeline):
+            found.predict(frame)
+            found[:-1].transform(frame)
+            found.fit(frame, Y)
+        else:
+            for row, y in zip(frame[:20].to_dict("records"), Y.tolist(), strict=False):
+                found.predict_one(row)
+                found.learn_one(row, y)
+    except (ValueError, KeyError) as error:
+        raise omkl.DivergenceError(str(error)) from error
 
 
 def use_stream(found: Any, history: Any) -> Any:

@@ -141,7 +141,7 @@ def test_saving_is_atomic(tmp_path, monkeypatch):
 
 
 def test_only_models_can_be_saved(tmp_path):
-    with pytest.raises(TypeError, match="only omkl's estimators, fleets and Online can be saved, got dict"):
+    with pytest.raises(TypeError, match=r"only omkl's estimators.* can be saved, got dict"):
         omkl.save({}, tmp_path / "x")
     assert list(tmp_path.iterdir()) == []
 
