@@ -13,7 +13,8 @@ from xml.etree import ElementTree
 
 import pytest
 
-from omkl.stream import cells, columns, records
+from omkl.encoder import cells, columns
+from omkl.stream import records
 from omkl.stream.options import Options
 
 ROOT = Path(__file__).parents[2]

@@ -87,7 +87,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # sc
         return matrix(self.encoder_.encode(batch, learn=False), self.features_, len(batch.rows))
 
     def get_feature_names_out(self, input_features: ArrayLike | None = None) -> Array:
-        """Names of the columns of the result, such as "size", "size missing", "colour=red" and "seen:hour sin"."""
+        """Names of the columns of the result, such as "size", "size missing", "colour=red" and "seen:day sin"."""
         check_is_fitted(self, "encoder_")
         _check_feature_names_in(self, input_features)
         return np.array(self.features_, dtype=object)
