@@ -20,6 +20,7 @@ from omkl.stream.options import Options
 ROOT = Path(__file__).parents[2]
 PAGES = sorted(path.relative_to(ROOT / "docs").as_posix() for path in (ROOT / "docs").rglob("*.md"))
 RUN = ROOT / "docs" / "run.md"
+PATH = f"{Path(sys.executable).parent}:{os.environ['PATH']}"  # with the command omkl
 FROM_ROOT = {"changelog.md", "contributing.md", "security.md", "command_line.md"}  # added by docs/hooks.py
 
 
@@ -27,7 +28,8 @@ FROM_ROOT = {"changelog.md", "contributing.md", "security.md", "command_line.md"
 
 
 @pytest.mark.parametrize("path", [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))], ids=lambda p: p.name)
-def test_examples_in_the_pages_run(path: Path):
+def test_examples_in_the_pages_run(path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("PATH", PATH)
     text = re.sub(r"^```.*$", "", path.read_text(encoding="utf-8"), flags=re.MULTILINE)
     test = doctest.DocTestParser().get_doctest(text, {}, path.name, path.name, 0)
     failed, _ = doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE).run(test)
@@ -52,7 +54,7 @@ def test_what_the_page_about_runs_shows_is_what_happens(tmp_path: Path):
     steps = dialogue()
     assert len(steps) > 15
     script = "\n".join(f"{{\n{command}\n}} > {k}.txt 2>&1" for k, (command, _) in enumerate(steps))
-    env = os.environ | {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+    env = os.environ | {"PATH": PATH}
     subprocess.run(["bash", "-c", script], cwd=tmp_path, env=env, timeout=600)
     for k, (command, printed) in enumerate(steps):
         happened = "".join(f"{line.rstrip()}\n" for line in (tmp_path / f"{k}.txt").read_text().splitlines())
