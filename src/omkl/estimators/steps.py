@@ -17,6 +17,7 @@ from omkl.validation import is_label
 NUMBERS = {np.dtype(kind).str: np.dtype(kind) for kind in
            ("?", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8")}  # fmt: skip
 STORED = {"f": np.dtype(np.float64), "i": np.dtype(np.int64), "u": np.dtype(np.int64), "b": np.dtype(np.bool_)}
+PYTHONS = {"bool": bool, "int": int, "float": float}
 NOT_FINITE = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
 LARGEST_TEXTS = 2**26  # bytes of an array of text, where all are as long as the longest
 
@@ -33,6 +34,8 @@ def encode_value(value: object, arrays: Arrays, name: str) -> Json:
         return {"scalar": encode_value(value.item(), arrays, name), "type": value.dtype.str}
     if isinstance(value, np.dtype) and value.str in (*NUMBERS, "|O"):
         return {"dtype": value.str}
+    if any(value is kind for kind in PYTHONS.values()):
+        return {"python type": next(name for name, kind in PYTHONS.items() if kind is value)}
     if isinstance(value, type) and issubclass(value, np.generic) and np.dtype(value).str in NUMBERS:
         return {"number type": np.dtype(value).str}
     if type(value) is slice:
@@ -87,6 +90,8 @@ def decode_value(body: Json, arrays: Arrays, name: str) -> object:
         return scalar
     if kind == "dtype":
         return np.dtype(object) if body["dtype"] == "|O" else NUMBERS[body["dtype"]]
+    if kind == "python type":
+        return PYTHONS[body["python type"]]
     if kind == "number type":
         return NUMBERS[body["number type"]].type
     if kind == "mapping":

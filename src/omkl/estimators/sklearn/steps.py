@@ -21,6 +21,7 @@ from sklearn.preprocessing import (
 
 from omkl import persist
 from omkl.arrays import Array
+from omkl.estimators.steps import NUMBERS
 from omkl.persist import demand
 
 Transformer = Any  # scikit-learn has no types
@@ -87,6 +88,7 @@ def _encoded(step: Transformer, fitted: dict[str, object], d: int) -> int:
     assert isinstance(categories, list)
     for each in categories:
         _check_categories(each)
+    demand(np.dtype(step.dtype).str in NUMBERS, "dtype must be a type of numbers")
     demand(step.min_frequency is None and step.max_categories is None, "infrequent categories cannot be saved")
     row = np.empty((1, d), dtype=object)
     row[0] = [each.tolist()[0] for each in categories]
