@@ -262,17 +262,17 @@ def exercise(found: Any) -> None:
         use_stream(found, None)
     elif isinstance(found, (Pipeline, compose.Pipeline)):
         use_pipeline(found)
-    elif hasattr(found, "learn_one"):
-        for x, y, label in zip(X[:20], Y, LABELS, strict=False):
-            row = {"u": x[0], "w": x[1]}
-            found.predict_one(row)
-            found.learn_one(row, float(y) if found.task == "regression" else str(label))
     elif hasattr(found, "partial_fit"):
         rows = np.resize(X, (ROWS, getattr(found, "n_features_in_", 2)))
         labels = getattr(found, "classes_", LABELS if found.task == "classification" else None)
         known = {"classes": np.unique(labels)} if labels is not None else {}
         found.partial_fit(rows, Y if labels is None else np.resize(labels, ROWS), **known)
         found.predict(rows)
+    elif hasattr(found, "learn_one"):
+        for x, y, label in zip(X[:20], Y, LABELS, strict=False):
+            row = {"u": x[0], "w": x[1]}
+            found.predict_one(row)
+            found.learn_one(row, float(y) if found.task == "regression" else str(label))
 
 
 def use_pipeline(found: Any) -> None:

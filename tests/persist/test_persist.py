@@ -457,9 +457,9 @@ def test_a_file_of_an_earlier_version_is_written_again_as_one_of_today(path):
 
 def prediction_of(model):
     """What a model saved in `files` predicts for one row."""
-    if hasattr(model, "predict_one"):
-        return model.predict_one({"f0": 0.5, "f1": -1.0, "f2": 0.25})
-    return float(model.predict(np.array([[0.5, -1.0, 0.25]]))[0])
+    if hasattr(model, "predict"):
+        return float(model.predict(np.array([[0.5, -1.0, 0.25]]))[0])
+    return model.predict_one({"f0": 0.5, "f1": -1.0, "f2": 0.25})
 
 
 def write_files():

@@ -1,4 +1,4 @@
-"""river's methods for the scikit-learn estimators: one row at a time, as a dictionary of cells."""
+"""Methods of river for the scikit-learn estimators: one row at a time, as a dictionary of cells."""
 
 from collections.abc import Hashable
 from typing import TYPE_CHECKING, Generic, Self, TypeVar
