@@ -7,8 +7,8 @@ import sys
 
 import pytest
 from command import invoke, omkl
-from omkl._version import __version__
 
+from omkl._version import __version__
 from omkl.stream import inspect
 
 HEAVY = ("numpy", "scipy", "sklearn", "joblib", "pyarrow", "plotly", "rich", "omkl.online", "omkl.stream", "omkl_lab")
