@@ -112,8 +112,12 @@ class ClassificationCore(LabelCore):
             rows = np.repeat(np.arange(len(X)), rounds)
             first = np.cumsum(rounds) - rounds
             labels_of_rounds = [y[row] for row in rows.tolist()]
-            scores: Matrix = self.learn_rows(X[rows], labels_of_rounds, (weight / rounds)[rows])[first]
+            scores: Matrix = self._learn_whole(X[rows], labels_of_rounds, (weight / rounds)[rows])[first]
             return scores
+        return self._learn_whole(X, y, weight)
+
+    def _learn_whole(self, X: Matrix, y: Sequence[Hashable], weight: Vector | None) -> Matrix:
+        """The same, one round for each row."""
         with self._lock:
             labels, each, unseen = list(self._labels), list(self.each), self.unseen
             checkpoints = [online.checkpoint() for online in self.learners]

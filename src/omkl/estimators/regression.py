@@ -46,8 +46,12 @@ class RegressionCore(NumberCore):
             rounds = rounds_of(weight)
             rows = np.repeat(np.arange(len(X)), rounds)
             first = np.cumsum(rounds) - rounds
-            predictions: Vector = self.learn_rows(X[rows], y[rows], (weight / rounds)[rows])[first]
+            predictions: Vector = self._learn_whole(X[rows], y[rows], (weight / rounds)[rows])[first]
             return predictions
+        return self._learn_whole(X, y, weight)
+
+    def _learn_whole(self, X: Matrix, y: Vector, weight: Vector | None) -> Vector:
+        """The same, one round for each row."""
         with self._lock:
             if self.inputs is None or self.target is None:
                 return self.online.run_whole(X, y, weight)
