@@ -197,7 +197,7 @@ def entries(equations: dict[str, Equation], found: dict[str, dict[str, list[Plac
     """One section for each equation, with its lines in every language."""
     lines = []
     for number, (label, what, formula) in equations.items():
-        lines += ["", f"## ({number}) {what}", "", f"`{formula}` {note.format(label)}", ""]
+        lines += ["", f"## ({number}) {what}", "", f"`{formula}` {note.format(label, label.replace(' ', '-'))}", ""]
         for language, places in found.items():
             for path, line, text in places.get(number, []):
                 lines.append(f"- {language} [{path}:{line}](../{path}#L{line}) `{text}`")
@@ -214,7 +214,7 @@ def page() -> str:
         "printed ones of the paper (arXiv 2102.04690), with the label in its LaTeX source beside them; (z) has no",
         "number there. Numbers that begin with G are those of [GraphMKL](graph_mkl.md).",
         *entries(EQUATIONS, found, "({})"),
-        *entries(GRAPH_MKL, found, "([{0}](graph_mkl.md#{0}))"),
+        *entries(GRAPH_MKL, found, "([{0}](graph_mkl.md#{1}))"),
     ]
     return "\n".join(lines) + "\n"
 
