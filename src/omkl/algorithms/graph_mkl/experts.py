@@ -48,7 +48,7 @@ class Noise(NamedTuple):
 
 
 class Judged(NamedTuple):
-    """What the last row that was no copy has said about every expert, for its copies."""
+    """The errors of every expert in the last row that was no copy, for its copies."""
 
     gain: Vector  # (E,)  its log-likelihood relative to the mixture's; 0: none
     signal: Vector  # (E,)  about the noise; -1 for numbers, or 0 for labels: none
@@ -209,7 +209,7 @@ def update_noise(
     y: float,
     relative: float,
 ) -> tuple[Noise, Vector]:
-    """The noise after a row of this relative weight, of the experts evaluated, and what the row said about it.
+    """The noise after a row of this relative weight, of the experts evaluated, and what the row adds to it.
 
     Nothing is learned while the target's unit is not known.
     """
@@ -251,7 +251,7 @@ def temperature_slope(evaluation: Evaluation, unit: float, y: float) -> float:
 
 
 def rescaled_noise(noise: Noise, judged: Judged, before: Scaling, now: Scaling) -> tuple[Noise, Judged]:
-    """The noise, and what the last row said about it, in the target's new unit."""
+    """The noise, and what the last row added to it, in the target's new unit."""
     if before.unit == now.unit or not before.unit:
         return noise, judged
     ratio = (before.unit / now.unit) ** 2

@@ -83,7 +83,7 @@ struct Noise {
   }
 };
 
-// What the last row that was not a copy said about every expert, for its copies.
+// The errors of every expert in the last row that was not a copy, for its copies.
 struct Judged {
   double *gain;    // [E]  log-likelihood relative to the mixture; 0: none
   double *signal;  // [E]  about the noise; below 0 for numbers, or 0 for labels: none

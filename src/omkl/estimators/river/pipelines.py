@@ -67,7 +67,7 @@ def _is_real(value: object) -> bool:
 
 def _numbers(mapping: object, what: str, least: float | None = None) -> dict[Any, Any]:
     found = plain_keys(mapping, what)
-    demand(all(is_number(value) and (least is None or value >= least) for value in found.values()),  # type: ignore[operator]
+    demand(all(is_number(value) and (least is None or value >= least) for value in found.values()),  # type: ignore[operator]  # numbers
            f"{what} must be numbers")  # fmt: skip
     return found
 

@@ -1,6 +1,6 @@
 """Base classes of the scikit-learn estimators.
 
-`fit` learns all rows from the start, in a random order unless told otherwise; `partial_fit` continues with rows in the
+`fit` learns all rows from the start, in a random order unless `shuffle=False`; `partial_fit` continues with rows in the
 order in which they come. scikit-learn's validation takes 50 to 100 microseconds for each call: pass chunks of rows, or
 use the river API or `Online` for single rows.
 """
