@@ -7,7 +7,8 @@ import numpy as np
 
 from omkl.algorithms.base import AlgorithmSettings
 from omkl.arrays import Mask, Matrix, Vector
-from omkl.estimators.core import LabelCore, Row, Scale
+from omkl.estimators.columns import Row
+from omkl.estimators.core import LabelCore, Scale
 from omkl.online import Online
 from omkl.persist import Arrays, Json, demand, plain
 

@@ -6,23 +6,24 @@ one moment holds `lock`.
 """
 
 import copy
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterable, Sequence
 from typing import ClassVar, Literal, NamedTuple, Self, TypeVar
 
 import numpy as np
 
-from omkl import algorithms
 from omkl.algorithms.base import AlgorithmSettings, Task
 from omkl.arrays import Array, Matrix, Vector
-from omkl.engine import gather
+from omkl.engine import gather, gather_indexed
+from omkl.errors import SharedFeaturesWarning
+from omkl.estimators.columns import Columns, Row, check_row, in_order, limits_of, not_a_number, problem_of
 from omkl.lock import Locked, ModelLock, locked
 from omkl.online import Online
 from omkl.persist import Arrays, Json, demand, require_finite
 from omkl.scaling import STATISTICS, InputScaler, RunningStatistics, with_block
 
 Scale = Literal["online", "none"]
-Row = dict[Hashable, float]
 S = TypeVar("S", bound=RunningStatistics)
 
 
@@ -61,25 +62,29 @@ class Core(Locked, ABC):
         if scale not in ("online", "none"):
             raise ValueError(f"scale must be online or none, got {scale!r}")
         self.learner, self.settings, self.seed = learner, settings, seed
-        self.names = tuple(names)
+        self.columns = Columns(names, limits_of(learner))
         self.inputs = InputScaler(len(names)) if scale == "online" else None
-        self.online = Online(learner, self._problem(self.names), seed)
+        self.online = Online(learner, self._problem(self.columns), seed)
         self._set_up()
 
     def _set_up(self) -> None:
         self._lock = ModelLock()
-        self._raw, self._row = np.empty(len(self.names)), np.empty(len(self.names))
+        self._raw, self._row = np.empty(self.columns.number), np.empty(self.columns.number)
 
-    def _problem(self, names: Sequence[Hashable]) -> NamedTuple:
-        texts = [str(name) for name in names]
-        problem: NamedTuple = algorithms.problem(self.learner, self.settings, names=texts, seed=self.seed)
+    @property
+    def names(self) -> tuple[Hashable, ...]:
+        """The features known so far."""
+        return self.columns.names
+
+    def _problem(self, columns: Columns) -> NamedTuple:
+        problem: NamedTuple = problem_of(self.learner, self.settings, columns, self.seed)
         return problem
 
     def fresh_copy(self, rng: np.random.Generator) -> Self:
         """A core that has learned nothing, shares this one's problem and draws from `rng`."""
         other = copy.copy(self)
         other.online = self.online.fresh_copy(rng)
-        other.inputs = None if self.inputs is None else InputScaler(len(self.names))
+        other.inputs = None if self.inputs is None else InputScaler(self.columns.number)
         return other
 
     @property
@@ -127,6 +132,8 @@ class Core(Locked, ABC):
 
         A missing feature counts as its running mean, or as 0 where inputs are not scaled.
         """
+        if self.columns.room:
+            return self._row_of_many(x, learn)
         if self.inputs is None:
             found, row = gather(x, self.names, self.missing, self._raw), self._raw
         else:
@@ -135,29 +142,76 @@ class Core(Locked, ABC):
             raise not_a_number(x, self.names[-1 - found])
         if learn and found < len(x):
             check_row(x)
-            self.add_features(x)
+            self.add_features(x, late=True)
             return self.row(x, learn)
         return row
 
-    @locked
-    def add_features(self, names: Iterable[Hashable]) -> None:
-        """Make features known: a new problem with a column of frequencies for each of them, the state grown to fit.
+    def _row_of_many(self, x: Row, learn: bool) -> Vector:
+        """The same where features are looked up by name, since a row has few of them."""
+        found = gather_indexed(x, self.columns.index, self.missing, self._raw)
+        if found < 0:
+            raise not_a_number(x, list(x)[-1 - found])
+        if found < len(x) and (learn or self.columns.full):
+            values = check_row(x)
+            if learn:
+                self.add_features(x, late=True)
+            self._raw.fill(self.missing)
+            self.columns.fill(self._raw, x, values.tolist())
+        if self.inputs is None:
+            return self._raw
+        self.inputs.transform_row(self._raw, self._row)
+        return self._row
 
-        An error, such as too little memory, leaves everything as it was.
+    @locked
+    def add_features(self, names: Iterable[Hashable], late: bool = False) -> None:
+        """Make features known: a problem with a column for each of them, the state grown to fit.
+
+        With `late`, as features of a row, they are given columns that have been made for those to come, once there are
+        many. An error, such as too little memory, leaves everything as it was.
         """
-        new = in_order(set(names) - set(self.names))
+        names = set(names)
+        new = in_order({name for name in names if self.columns.place(name) is None})
         if not new:
             return
-        names = (*self.names, *new)
-        problem = self._problem(names)
+        if late or self.columns.room:
+            online = self.online
+            rows = None if self.columns.room else online.algorithm.first_rows(online.problem, online.state)
+            columns = self.columns.with_late(new) if rows is None else self.columns.with_often(new, names, rows[0])
+            if columns.sharing > self.columns.sharing:
+                warnings.warn(SharedFeaturesWarning.of(columns.limits.own, columns.limits.shared), stacklevel=5)
+            if columns.number == self.columns.number:
+                self.columns = columns
+            elif rows is None:
+                self._grow(columns)
+            else:
+                self._learn_again(columns, *rows)
+        else:
+            self._grow(self.columns.with_names(new))
+
+    def _grow(self, columns: Columns) -> None:
+        """Continue with these columns, which begin with those that there are."""
+        widened = None if columns.named > self.columns.named else self.online.algorithm.widened
+        problem = self._problem(columns) if widened is None else widened(self.online.problem, columns.room)
         grown = [online.copy() for online in self.learners]
         for online in grown:
             online.change_problem(problem)
-        inputs = None if self.inputs is None else self.inputs.extended(len(new))
-        raw, row = np.empty(len(names)), np.empty(len(names))
+        inputs = None if self.inputs is None else self.inputs.extended(columns.number - self.columns.number)
+        raw, row = np.empty(columns.number), np.empty(columns.number)
         for online, longer in zip(self.learners, grown, strict=True):
             online.become(longer)
-        self.names, self.inputs, self._raw, self._row = names, inputs, raw, row
+        self.columns, self.inputs, self._raw, self._row = columns, inputs, raw, row
+
+    def _learn_again(self, columns: Columns, X: Matrix, y: Vector, weight: Vector) -> None:
+        """Continue as if there had been these columns from the start, by learning all rows so far again."""
+        again = Online(self.learner, self._problem(columns), self.seed)
+        wider = np.full((len(X), columns.number), self.missing)
+        columns.fill(wider.T, self.names, X.T)
+        again.run_unchecked(wider, y, weight)
+        end = again.checkpoint()
+        again.restore(end._replace(state=end.state._replace(t=self.online.t)))  # rows of weight 0 are not stored
+        raw, row = np.empty(columns.number), np.empty(columns.number)
+        self.online.become(again)
+        self.columns, self._raw, self._row = columns, raw, row
 
     def scaled(self, X: Matrix) -> Matrix:
         return X if self.inputs is None else self.inputs.transform(X)
@@ -268,35 +322,6 @@ class LabelCore(Core):
         out = np.full((len(scores), len(classes)), self.unknown)
         out[:, place] = scores
         return out
-
-
-def check_row(x: Row) -> Vector:
-    """The values of a row, which is refused before any of its features becomes known."""
-    names, values = tuple(x), np.empty(len(x))
-    if (found := gather(x, names, 0.0, values)) < 0:
-        raise not_a_number(x, names[-1 - found])
-    return values
-
-
-def not_a_number(x: Row, name: Hashable) -> ValueError:
-    return ValueError(
-        f"feature {name!r} must be a finite number, got {x[name]!r}; "
-        "encode categories (river.preprocessing.OneHotEncoder) and impute what is missing"
-    )
-
-
-def in_order(names: set[Hashable]) -> list[Hashable]:
-    """The order in which new features are added, whatever order they came in: numbers by value, then names.
-
-    >>> in_order({"b", "10", "9", "a"})
-    ['9', '10', 'a', 'b']
-    """
-
-    def rank(name: Hashable) -> tuple[bool, int, str]:
-        text = str(name)
-        return (False, int(text), "") if text.isdecimal() else (True, 0, text)
-
-    return sorted(names, key=rank)
 
 
 def only(learners: list[Online]) -> Online:

@@ -10,7 +10,8 @@ from omkl.algorithms.graph_mkl.constants import ONE_SIGMA
 from omkl.algorithms.graph_mkl.intervals import half_width, interval
 from omkl.arrays import Matrix, Vector
 from omkl.estimators.classification import LEAST_PROBABILITY, split_at_new_labels, stacked
-from omkl.estimators.core import LabelCore, NumberCore, Row, Scale, only
+from omkl.estimators.columns import Row
+from omkl.estimators.core import LabelCore, NumberCore, Scale, only
 from omkl.online import Online
 from omkl.persist import Arrays, Json, demand, plain
 

@@ -7,7 +7,8 @@ import numpy as np
 
 from omkl.algorithms.base import AlgorithmSettings
 from omkl.arrays import Matrix, Vector
-from omkl.estimators.core import NumberCore, Row, Scale, only, restored
+from omkl.estimators.columns import Row
+from omkl.estimators.core import NumberCore, Scale, only, restored
 from omkl.online import Online
 from omkl.persist import Arrays, Json, float_array
 from omkl.scaling import RunningStatistics, TargetScaler

@@ -5,7 +5,7 @@ from html import escape
 import numpy as np
 
 from omkl.arrays import Matrix
-from omkl.estimators.core import in_order
+from omkl.estimators.columns import in_order
 from omkl.report.charts import Chart, Choice, Part, chart, choice, digits
 from omkl.stream.error_charts import BASELINE, MODEL, line, over_time
 from omkl.stream.history import History

@@ -21,7 +21,8 @@ from river import base, proba
 from omkl import validation
 from omkl.algorithms.base import AlgorithmSettings, Task
 from omkl.arrays import Matrix, Vector
-from omkl.estimators.core import Core, LabelCore, NumberCore, Row, Scale, check_row, in_order, make_seed
+from omkl.estimators.columns import Row, check_row, in_order
+from omkl.estimators.core import Core, LabelCore, NumberCore, Scale, make_seed
 from omkl.estimators.cores import Scaling, new_label_core, new_number_core, settings_of
 from omkl.estimators.documentation import with_parameters
 from omkl.lock import Locked, ModelLock, locked
@@ -121,10 +122,8 @@ class Estimator(Locked, Generic[C, Y]):
 
 def matrix(frame: Frame, core: Core) -> Matrix:
     """The frame's columns in the order of the core's names; NaN, or 0 without scaling, where one is missing."""
-    X = np.full((len(frame), len(core.names)), core.missing)
-    for k, name in enumerate(core.names):
-        if isinstance(name, str) and name in frame.columns:
-            X[:, k] = validation.finite_column(frame[name], name)
+    X = np.full((len(frame), core.columns.number), core.missing)
+    core.columns.fill(X.T, frame.columns, (validation.finite_column(frame[name], name) for name in frame.columns))
     return X
 
 
@@ -190,7 +189,7 @@ class Regressor(Estimator[NumberCore, float], base.MiniBatchRegressor):
             raise ValueError(f"y must be finite, got {targets[row]} in row {row} (no row was learned)")
         core = self._core_for(frame)
         with core.lock:
-            core.add_features(frame.columns)
+            core.add_features(frame.columns, late=True)
             return core.learn_rows(matrix(frame, core), targets)
 
 
@@ -276,7 +275,7 @@ class Classifier(Estimator[LabelCore, Hashable], base.MiniBatchClassifier):
         labels = [validation.label(each, f" in row {row} (no row was learned)") for row, each in enumerate(given)]
         core = self._core_for(frame)
         with core.lock:
-            core.add_features(frame.columns)
+            core.add_features(frame.columns, late=True)
             return core.learn_rows_probabilities(matrix(frame, core), labels), core.labels
 
 
