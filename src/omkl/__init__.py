@@ -8,7 +8,7 @@ _HOMES = {
     "omkl.algorithms.settings": ("Settings",),
     "omkl.algorithms.graph_mkl": ("GraphSettings",),
     "omkl.online": ("Online",),
-    "omkl.errors": ("DivergenceError", "BudgetWarning", "ModelFileError"),
+    "omkl.errors": ("DivergenceError", "BudgetWarning", "SharedFeaturesWarning", "ModelFileError"),
     "omkl.persist": ("save", "load", "to_bytes", "from_bytes"),
     "omkl._version": ("__version__",),
 }

@@ -172,6 +172,8 @@ class Algorithm(Generic[P, S]):
         Whether a state never changes its size, so that a fleet can store it as a record.
     renamed
         Names of settings and fields of the Problem that files of earlier versions have, and today's.
+    added
+        Fields of the Problem that files of earlier versions do not have, and their values there.
     upgrade
         (arrays, body) of a state in a file, of this or an earlier version -> as they are written today.
     native
@@ -204,5 +206,6 @@ class Algorithm(Generic[P, S]):
     distribution: bool = False
     fixed_size: bool = True
     renamed: Mapping[str, str] = field(default_factory=dict)
+    added: Mapping[str, object] = field(default_factory=dict)
     upgrade: Callable[[Arrays, dict[str, object]], tuple[Arrays, dict[str, object]]] = as_it_is
     native: Native[P] = field(default_factory=Native)

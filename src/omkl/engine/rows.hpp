@@ -84,8 +84,8 @@ inline long gather(nb::dict row, nb::tuple names, double missing, Vector out) {
   return found;
 }
 
-// The values of `row` in the columns that `index` gives to their names, `missing` elsewhere. Returns how many names have
-// a column, or -1 - j where the value of the row's j-th of them is not a finite number.
+// The values of `row` in the columns that `index` gives to their names, `missing` elsewhere. Returns how many names
+// have a column, or -1 - j where the value of the row's j-th of them is not a finite number.
 inline long gather_indexed(nb::dict row, nb::dict index, double missing, Vector out) {
   const long d = static_cast<long>(out.shape(0));
   for (long i = 0; i < d; ++i) out.data()[i] = missing;

@@ -135,6 +135,11 @@ def limits_of(learner: str) -> Limits:
     return OF_OTHERS if algorithms.get(learner).widened is None else OF_SPARSE
 
 
+def drawn(learner: str, columns: Columns) -> int:
+    """How many columns have random frequencies; sparse inputs have none."""
+    return columns.number if algorithms.get(learner).widened is None else columns.named
+
+
 def problem_of(learner: str, settings: AlgorithmSettings, columns: Columns, seed: int) -> Any:
     """The problem with these columns: those that are not named are sparse inputs where the algorithm has any."""
     texts, widened = [str(name) for name in columns.names[: columns.named]], algorithms.get(learner).widened

@@ -9,7 +9,7 @@ import copy
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterable, Sequence
-from typing import ClassVar, Literal, NamedTuple, Self, TypeVar
+from typing import Any, ClassVar, Literal, Self, TypeVar
 
 import numpy as np
 
@@ -76,9 +76,8 @@ class Core(Locked, ABC):
         """The features known so far."""
         return self.columns.names
 
-    def _problem(self, columns: Columns) -> NamedTuple:
-        problem: NamedTuple = problem_of(self.learner, self.settings, columns, self.seed)
-        return problem
+    def _problem(self, columns: Columns) -> Any:
+        return problem_of(self.learner, self.settings, columns, self.seed)
 
     def fresh_copy(self, rng: np.random.Generator) -> Self:
         """A core that has learned nothing, shares this one's problem and draws from `rng`."""
@@ -166,12 +165,11 @@ class Core(Locked, ABC):
     def add_features(self, names: Iterable[Hashable], late: bool = False) -> None:
         """Make features known: a problem with a column for each of them, the state grown to fit.
 
-        With `late`, as features of a row, they are given columns that have been made for those to come, once there are
-        many. An error, such as too little memory, leaves everything as it was.
+        With `late`, as features of a row, they are given columns made ahead once there are many. An error, such as too
+        little memory, leaves everything as it was.
         """
         names = set(names)
-        new = in_order({name for name in names if self.columns.place(name) is None})
-        if not new:
+        if not (new := in_order({name for name in names if self.columns.place(name) is None})):
             return
         if late or self.columns.room:
             online = self.online
@@ -202,14 +200,15 @@ class Core(Locked, ABC):
         self.columns, self.inputs, self._raw, self._row = columns, inputs, raw, row
 
     def _learn_again(self, columns: Columns, X: Matrix, y: Vector, weight: Vector) -> None:
-        """Continue as if there had been these columns from the start, by learning all rows so far again."""
+        """Continue as if there had been these columns from the start: all rows so far are learned again."""
         again = Online(self.learner, self._problem(columns), self.seed)
         wider = np.full((len(X), columns.number), self.missing)
         columns.fill(wider.T, self.names, X.T)
         again.run_unchecked(wider, y, weight)
-        end = again.checkpoint()
-        again.restore(end._replace(state=end.state._replace(t=self.online.t)))  # rows of weight 0 are not stored
-        raw, row = np.empty(columns.number), np.empty(columns.number)
+        if again.t < self.online.t:  # rows of weight 0 are not stored
+            end = again.checkpoint()
+            again.restore(end._replace(state=end.state._replace(t=self.online.t)))
+        raw, row = np.empty((2, columns.number))
         self.online.become(again)
         self.columns, self._raw, self._row = columns, raw, row
 

@@ -12,7 +12,7 @@ from omkl.algorithms.base import Algorithm, AlgorithmSettings, EstimatorParamete
 from omkl.algorithms.invariants import is_count
 from omkl.arrays import Tensor, leaves
 from omkl.engine import Engine
-from omkl.estimators.columns import Columns, limits_of, problem_of
+from omkl.estimators.columns import Columns, drawn, limits_of, problem_of
 from omkl.estimators.core import Core, check_statistics, restored
 from omkl.estimators.cores import AnyCore, core_class, settings_of
 from omkl.graph import overlap_work
@@ -120,8 +120,8 @@ def encode_core(core: Core | None, arrays: Arrays, compact: bool) -> Json:
         body |= {"named": core.columns.named, "room": core.columns.room}
     algorithm, problem = core.online.algorithm, core.online.problem
     V = problem.V if "V" in problem._fields else None
-    outputs = max(len(core.labels), 1)
-    if compact and V is not None and work(core.settings, algorithm, core.columns.number, outputs) <= LARGEST_MADE:
+    made = work(core.settings, algorithm, drawn(core.learner, core.columns), max(len(core.labels), 1))
+    if compact and V is not None and made <= LARGEST_MADE:
         with saving():
             algorithm.check_problem(problem)
         body["drawn"] = digest(V)
@@ -160,7 +160,7 @@ def decode_core(body: Json, arrays: Arrays) -> AnyCore | None:
     else:
         N, D = len(settings.all_kernels), settings.n_features
         outputs = max(len(body.get("labels", ())), 1)
-        made = work(settings, algorithm, columns.number, outputs)
+        made = work(settings, algorithm, drawn(learner, columns), outputs)
         demand(made <= LARGEST_MADE, "its random features and its graph are too large to be made again")
         demand(sum(array.size for array in arrays.values()) >= 2 * N * D, "theta does not fit the problem")
         problem = problem_of(learner, settings, columns, body["seed"])
@@ -204,10 +204,10 @@ def require_settings(
     It is made with other kernels, as many of them: a graph of Gaussian ones takes little to compute.
     """
     N, D = len(settings.all_kernels), settings.n_features
-    drawn = columns.number if algorithm.widened is None else columns.named
     parts = leaves(problem)
     V = parts.get("V")
-    demand(not isinstance(V, np.ndarray) or V.shape == (N, drawn, D), "settings and problem differ in size")
+    shape = N, drawn(algorithm.name, columns), D
+    demand(not isinstance(V, np.ndarray) or V.shape == shape, "settings and problem differ in size")
     other = replace(settings, kernels=[Gaussian(1.0)] * len(dictionary(settings.kernels)))
     made: P = algorithms.problem(algorithm.name, other, names=[str(name) for name in columns.names[:1]], seed=seed)
     algorithm.check_problem(made)

@@ -35,7 +35,7 @@ from omkl.algorithms.graph_mkl.state import (
     start_challenger,
     with_set,
 )
-from omkl.algorithms.graph_mkl.upgrade import RENAMED, upgrade
+from omkl.algorithms.graph_mkl.upgrade import ADDED, RENAMED, upgrade
 from omkl.algorithms.weights import normalised
 from omkl.arrays import Index, Mask, Vector
 from omkl.engine.native import Native
@@ -214,6 +214,7 @@ ALGORITHM: Algorithm[Problem, State] = Algorithm(
     distribution=True,
     fixed_size=False,
     renamed=RENAMED,
+    added=ADDED,
     upgrade=upgrade,
     native=Native(padded=("R", "theta", "R_linear", "theta_linear")),
 )

@@ -2,7 +2,7 @@
 
 In format version 1 the arrays had both sets of experts along their first axis; before there was a scale of the errors,
 there were half widths of seven coverages in the standard deviations that the experts predict; and there were no blocks
-that scaling is compared with.
+that scaling is compared with, and no sparse inputs.
 """
 
 import numpy as np
@@ -13,6 +13,7 @@ from omkl.algorithms.graph_mkl.scaling import fresh_block
 from omkl.arrays import Array, Arrays
 
 RENAMED = {"sure": "min_leverage", "correct": "stack"}  # settings and fields of the Problem
+ADDED = {"sparse": 0}  # to the Problem
 
 ARRAYS = {
     "R": "coefficients.R",

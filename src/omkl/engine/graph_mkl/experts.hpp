@@ -115,7 +115,8 @@ static double evaluate_sparse(const ExpertSet &set, const SparseRow &row, Evalua
 }
 
 // Output k of the sparse inputs' part of the linear expert.
-OMKL_INLINE double sparse_product(const Problem &p, const Coefficients &c, const SparseRow &row, const double *z, long k) {
+OMKL_INLINE double sparse_product(const Problem &p, const Coefficients &c, const SparseRow &row, const double *z,
+                                  long k) {
   double total = 0;
   for (long j = 0; j < row.n; ++j) total += c.theta_sparse[k * p.S + place_of(row, j)] * z[j];
   return total;
@@ -188,8 +189,8 @@ struct Sparse {
   double leverage;  // their part of it
 };
 
-OMKL_INLINE double product(const Problem &p, const ExpertSet &set, const Expert &x, const double *z, const Sparse &sparse,
-                           long k) {
+OMKL_INLINE double product(const Problem &p, const ExpertSet &set, const Expert &x, const double *z,
+                           const Sparse &sparse, long k) {
   const double dense = dot(x.theta + k * x.stride, z, x.stride);
   return sparse.row ? dense + sparse_product(p, set.coefficients, *sparse.row, sparse.z, k) : dense;
 }
@@ -211,7 +212,8 @@ static void update_sparse_factor(const Problem &p, ExpertSet &set, const Sparse 
   if (!sparse.row || !(times > 0)) return;
   for (long j = 0; j < sparse.row->n; ++j) {
     const double others = leverage - sparse.phi[j] * sparse.phi[j];
-    set.coefficients.R_sparse[place_of(*sparse.row, j)] *= sqrt((1 + times * (others > 0 ? others : 0)) / all);  // (G19)
+    set.coefficients.R_sparse[place_of(*sparse.row, j)] *=
+        sqrt((1 + times * (others > 0 ? others : 0)) / all);  // (G19)
   }
 }
 

@@ -80,7 +80,8 @@ static void estimate_sparse(const Problem &p, Scaling &scaling, const FirstRows 
       scaling.sparse[k] += x * x;
       count[k] += x != 0 ? 1 : 0;
     }
-  for (long k = 0; k < p.S; ++k) scaling.sparse[k] = inverse(sqrt(scaling.sparse[k] / greater(count[k], 1)), 0);  // (G53)
+  for (long k = 0; k < p.S; ++k)
+    scaling.sparse[k] = inverse(sqrt(scaling.sparse[k] / greater(count[k], 1)), 0);  // (G53)
 }
 
 // After a row between refits: a sparse input that was 0 so far has its first value.
