@@ -124,11 +124,6 @@ class Columns:
                 row[place] = row[place] + value if place in taken else value
                 taken.add(place)
 
-    def filled(self, X: Matrix, missing: float) -> Matrix:
-        """Rows of the known features with all columns."""
-        more = self.number - X.shape[1]
-        return np.pad(X, ((0, 0), (0, more)), constant_values=missing) if more else X
-
 
 def limits_of(learner: str) -> Limits:
     """How many features a learner may have."""

@@ -131,14 +131,15 @@ class Core(Locked, ABC):
 
         A missing feature counts as its running mean, or as 0 where inputs are not scaled.
         """
+        names = self.columns.names
         if self.columns.room:
             return self._row_of_many(x, learn)
         if self.inputs is None:
-            found, row = gather(x, self.names, self.missing, self._raw), self._raw
+            found, row = gather(x, names, self.missing, self._raw), self._raw
         else:
-            found, row = self.inputs.transform_dict(x, self.names, self._raw, self._row), self._row
+            found, row = self.inputs.transform_dict(x, names, self._raw, self._row), self._row
         if found < 0:
-            raise not_a_number(x, self.names[-1 - found])
+            raise not_a_number(x, names[-1 - found])
         if learn and found < len(x):
             check_row(x)
             self.add_features(x, late=True)
