@@ -159,6 +159,9 @@ GRAPH_MKL = {
     "G52": Equation(
         "recovery", "misfit of the scaling", "sigma s < 1 / 20 or sigma s > 20 or |mean - m| s > 20 in a block"
     ),
+    "G53": Equation("sparse inputs", "sparse inputs, scaled", "clip(x s, -30, 30), s = 1 / root mean square"),
+    "G54": Equation("sparse inputs", "scale of a sparse input that was 0", "s = 1 / |x| at its first value"),
+    "G55": Equation("sparse inputs", "variance of a coefficient at the start", "P_kk = 1, without covariances"),
 }
 
 

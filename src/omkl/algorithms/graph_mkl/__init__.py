@@ -22,11 +22,20 @@ from omkl.algorithms.base import Algorithm
 from omkl.algorithms.descent import require_bounded, require_finite
 from omkl.algorithms.graph_mkl import change, intervals, learning, mixture, scaling, selection
 from omkl.algorithms.graph_mkl.mixture import Evaluations
-from omkl.algorithms.graph_mkl.problem import Problem, build, check_problem, shape, stable, uniforms
+from omkl.algorithms.graph_mkl.problem import Problem, build, check_problem, shape, stable, uniforms, widened
 from omkl.algorithms.graph_mkl.scaling import bounded
 from omkl.algorithms.graph_mkl.settings import GraphSettings, Parameters
-from omkl.algorithms.graph_mkl.state import ExpertSet, State, check_state, grow, init, start_challenger, with_set
-from omkl.algorithms.graph_mkl.upgrade import RENAMED, upgrade
+from omkl.algorithms.graph_mkl.state import (
+    ExpertSet,
+    State,
+    check_state,
+    first_rows,
+    grow,
+    init,
+    start_challenger,
+    with_set,
+)
+from omkl.algorithms.graph_mkl.upgrade import ADDED, RENAMED, upgrade
 from omkl.algorithms.weights import normalised
 from omkl.arrays import Index, Mask, Vector
 from omkl.engine.native import Native
@@ -196,6 +205,8 @@ ALGORITHM: Algorithm[Problem, State] = Algorithm(
     check_problem=check_problem,
     check_state=check_state,
     grow=grow,
+    widened=widened,
+    first_rows=first_rows,
     kernel_weights=kernel_weights,
     started=started,
     extra=half_widths,
@@ -203,6 +214,7 @@ ALGORITHM: Algorithm[Problem, State] = Algorithm(
     distribution=True,
     fixed_size=False,
     renamed=RENAMED,
+    added=ADDED,
     upgrade=upgrade,
     native=Native(padded=("R", "theta", "R_linear", "theta_linear")),
 )

@@ -18,12 +18,13 @@ from omkl.algorithms.graph_mkl.constants import (
     MIN_CURVATURE,
     MIN_TEMPERATURE,
     MIN_VARIANCE,
+    SPARSE_RIDGE,
     SQUARE_SCALE,
     START_NOISE,
 )
 from omkl.algorithms.graph_mkl.memory import Window, predict_from_memory, within_range
 from omkl.algorithms.graph_mkl.problem import Problem
-from omkl.algorithms.graph_mkl.scaling import Scaling, scaled, standardised
+from omkl.algorithms.graph_mkl.scaling import Scaling, scaled, scaled_sparse, split, standardised
 from omkl.algorithms.weights import normalised
 from omkl.arrays import Index, Mask, Matrix, Tensor, Vector, padded
 from omkl.features import features
@@ -36,6 +37,8 @@ class Coefficients(NamedTuple):
     theta: Tensor  # (maps, B, K, n)   of the least squares, then of the gradient experts
     R_linear: Matrix  # (d + 1, d + 1), or with many inputs (1, d + 1), its diagonal
     theta_linear: Matrix  # (K, d + 1)
+    R_sparse: Matrix  # (1, S)         of the linear expert too: the diagonal for the sparse inputs
+    theta_sparse: Matrix  # (K, S)
 
 
 class Noise(NamedTuple):
@@ -64,6 +67,8 @@ def fresh_coefficients(problem: Problem) -> Coefficients:
         theta=padded(problem.maps, problem.learners, K, n),
         R_linear=padded(problem.rows_linear, d + 1),
         theta_linear=padded(K, d + 1),
+        R_sparse=np.full((1, problem.sparse), SPARSE_RIDGE**-0.5),  # (G55)
+        theta_sparse=np.zeros((K, problem.sparse)),
     )
     for R, ridge in zip((*c.R, c.R_linear), problem.ridges, strict=True):
         # of a single row, a diagonal, np.eye makes a row of ones
@@ -88,7 +93,10 @@ def with_squares(xs: Vector, n: int) -> Vector:
 
 
 def features_of(problem: Problem, xs: Vector, xs_linear: Vector, e: int) -> Vector:
-    """z of expert e, from inputs scaled for the kernels and for the linear expert; a memory expert has none."""
+    """z of expert e, from inputs scaled for the kernels and for the linear expert; a memory expert has none.
+
+    Those of the linear expert end with the sparse inputs.
+    """
     if e < problem.on_kernels:
         return features(problem.V[e // problem.learners], xs).ravel()
     if e == problem.on_kernels:
@@ -110,7 +118,9 @@ def evaluate(
     problem: Problem, c: Coefficients, noise: Noise, scaling: Scaling, window: Window, age: int, x: Vector, mask: Mask
 ) -> dict[int, Evaluation]:
     """The evaluations of the experts in `mask`, of a set that has learned `age` rows."""
-    xs, xs_linear = scaled(scaling, x), scaled(scaling, x, CLIP_LINEAR)
+    x, sparse = split(problem, x)
+    xs = scaled(scaling, x)
+    xs_linear = np.append(scaled(scaling, x, CLIP_LINEAR), scaled_sparse(scaling, sparse))
     unit = scaling.unit or 1.0
     out = {}
     for e in map(int, np.flatnonzero(mask)):
@@ -120,14 +130,23 @@ def evaluate(
         else:
             R, theta = coefficients_of(problem, c, e)
             if R is not None:
-                phi = least_squares.factor_times(R, z)
+                phi = least_squares.factor_times(R, z[: theta.shape[1]])
+                if e == problem.on_kernels:
+                    phi = np.append(phi, c.R_sparse[0] * z[theta.shape[1] :])
                 leverage = float(phi @ phi)  # (G9)
-            mean = scaling.shift + unit * (theta @ z)  # (G7)
+            mean = scaling.shift + unit * product(problem, c, e, z)  # (G7)
             if problem.task == "regression" and e == problem.on_kernels:
                 mean = within_range(window, age, mean)
         variance = float((noise.level[e] * (1 + leverage) + MIN_VARIANCE) * unit**2)  # (G13)
         out[e] = Evaluation(z, phi, leverage, mean, variance)
     return out
+
+
+def product(problem: Problem, c: Coefficients, e: int, z: Vector) -> Vector:
+    """(K,): theta z of expert e."""
+    _, theta = coefficients_of(problem, c, e)
+    out: Vector = theta @ z[: theta.shape[1]]
+    return out + c.theta_sparse @ z[theta.shape[1] :] if e == problem.on_kernels else out
 
 
 def label_probabilities(mean: Vector, variance: float) -> Vector:
@@ -151,24 +170,27 @@ def update(
                 step = problem.steps[e % problem.learners - 1]
                 gap = target - theta @ evaluation.z
                 theta += min(1.0, weight * step) * np.outer(gap, evaluation.z)  # (G15)
-            elif problem.task == "classification" and e >= problem.on_kernels:
-                R[...], theta[...] = newton_step(
-                    R, theta, evaluation, scaling.shift, target + scaling.shift, weight, problem.min_leverage
-                )
             else:
-                gap = target - theta @ evaluation.z
-                R[...], theta[...] = least_squares.update(R, theta, evaluation.phi, gap, weight, problem.min_leverage)
+                predicted, counts = product(problem, c, e, evaluation.z), weight
+                gap = target - predicted
+                if problem.task == "classification" and e >= problem.on_kernels:
+                    gap, curvature = newton_step(scaling.shift + predicted, target + scaling.shift)
+                    counts = curvature * weight  # (G21)
+                n, q = theta.shape[1], problem.min_leverage
+                own, rest = evaluation.phi[:n], evaluation.phi[n:]
+                R[...], theta[...] = least_squares.update(R, theta, own, gap, counts, q, float(rest @ rest))
+                if len(rest):
+                    c.R_sparse[...], c.theta_sparse[...] = least_squares.update(
+                        c.R_sparse, c.theta_sparse, rest, gap, counts, q, float(own @ own)
+                    )
     return c
 
 
-def newton_step(
-    R: Matrix, theta: Matrix, evaluation: Evaluation, shift: Vector, label: Vector, weight: float, min_leverage: float
-) -> tuple[Matrix, Matrix]:
-    """One step of logistic regression: least squares in which a row counts by the curvature of the loss."""
-    p = label_probabilities(shift + theta @ evaluation.z, 1.0)  # (G21)
+def newton_step(scores: Vector, label: Vector) -> tuple[Vector, float]:
+    """One step of logistic regression is least squares with this gap, in which a row counts by the curvature."""
+    p = label_probabilities(scores, 1.0)  # (G21)
     curvature = max(float(p.max() * (1 - p.max())), MIN_CURVATURE)  # (G21)
-    gap = (label - p) / curvature  # (G21)
-    return least_squares.update(R, theta, evaluation.phi, gap, curvature * weight, min_leverage)
+    return (label - p) / curvature, curvature  # (G21)
 
 
 def update_noise(

@@ -21,30 +21,31 @@ def factor_times(R: Matrix, z: Vector) -> Vector:
 
 
 def update(
-    R: Matrix, theta: Matrix, phi: Vector, gap: Vector, weight: float, min_leverage: float
+    R: Matrix, theta: Matrix, phi: Vector, gap: Vector, weight: float, min_leverage: float, others: float = 0.0
 ) -> tuple[Matrix, Matrix]:
     """R and theta after one row: phi = R z, and gap = target - theta z.
 
-    The row counts for P only until z' P z is `min_leverage`, unless that is 0.
+    The row counts for P only until z' P z is `min_leverage`, unless that is 0. Where these features are a part of those
+    of an expert, and P has no covariances with the rest, `others` is the leverage that the rest has.
     """
-    q = float(phi @ phi)  # (G9)
+    q = float(phi @ phi) + others  # (G9)
     Pz = R[0] * phi if is_diagonal(R) else R.T @ phi
     theta = theta + np.outer(weight * gap, Pz / (1 + weight * q))  # (G16)
     counts = weight if min_leverage == 0 else min(weight, 1 / min_leverage - 1 / max(q, MIN_LEVERAGE_DIVISOR))  # (G17)
     if counts > 0 and is_diagonal(R):
         R = R * np.sqrt((1 + counts * np.maximum(q - phi**2, 0)) / (1 + counts * q))  # (G19)
     elif counts > 0:
-        R = downdate(np.sqrt(counts) * phi) @ R  # (G18)
+        R = downdate(np.sqrt(counts) * phi, 1 + counts * others) @ R  # (G18)
     return R, theta
 
 
-def downdate(phi: Vector) -> Matrix:
-    """The lower triangular T with T' T = I - phi phi' / (1 + |phi|^2).
+def downdate(phi: Vector, start: float = 1.0) -> Matrix:
+    """The lower triangular T with T' T = I - phi phi' / (start + |phi|^2).
 
     T R is then the factor of P - P z z' P / (1 + z' P z).
     """
-    a = 1 + np.cumsum(phi**2)
-    before = np.append(1.0, a[:-1])
+    a = start + np.cumsum(phi**2)
+    before = np.append(start, a[:-1])
     T: Matrix = np.tril(-np.outer(phi / np.sqrt(before * a), phi), -1) + np.diag(np.sqrt(before / a))  # (G18)
     return T
 

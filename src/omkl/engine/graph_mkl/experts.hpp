@@ -41,6 +41,8 @@ static void reset_coefficients(const Problem &p, Coefficients &c) {
     for (long j = 0; j < first.n; ++j) first.R[first.diagonal ? j : j * first.stride + j] = start;  // (G9)
     for (long j = 0; j < learners_on(p, i) * p.K * first.stride; ++j) first.theta[j] = 0;
   }
+  for (long k = 0; k < p.S; ++k) c.R_sparse[k] = 1 / sqrt(SPARSE_RIDGE);  // (G55)
+  for (long k = 0; k < p.K * p.S; ++k) c.theta_sparse[k] = 0;
 }
 
 // phi = R z
@@ -100,6 +102,26 @@ static void features_of(const Problem &p, long i, const Workspace &w, double *z)
   for (long j = 2 * F.D; j < p.stride; ++j) z[j] = 0;
 }
 
+// z and phi of the sparse inputs of a row; returns their part of the leverage.
+static double evaluate_sparse(const ExpertSet &set, const SparseRow &row, Evaluations &out) {
+  double leverage = 0;
+  for (long j = 0; j < row.n; ++j) {
+    const long k = place_of(row, j);
+    out.z_sparse[j] = clipped(row.value[j] * set.scaling.sparse[k], CLIP_LINEAR);  // (G53)
+    out.phi_sparse[j] = set.coefficients.R_sparse[k] * out.z_sparse[j];
+    leverage += out.phi_sparse[j] * out.phi_sparse[j];
+  }
+  return leverage;
+}
+
+// Output k of the sparse inputs' part of the linear expert.
+OMKL_INLINE double sparse_product(const Problem &p, const Coefficients &c, const SparseRow &row, const double *z,
+                                  long k) {
+  double total = 0;
+  for (long j = 0; j < row.n; ++j) total += c.theta_sparse[k * p.S + place_of(row, j)] * z[j];
+  return total;
+}
+
 constexpr uint8_t HAS_FEATURES = 1, HAS_DISTANCES = 2;
 
 // z, phi, mean and leverage of one expert. `ready` flags what has been computed for its map before.
@@ -124,9 +146,14 @@ static void evaluate(const Problem &p, const ExpertSet &set, Workspace &w, Evalu
     compute_phi(x, z, phi);
     leverage = dot(phi, phi, x.stride);        // (G9)
   }
+  const bool has_sparse = e == p.on_kernels && w.sparse.n > 0;
+  if (has_sparse) leverage += evaluate_sparse(set, w.sparse, out);
   out.leverage[e] = leverage;
-  for (long k = 0; k < p.K; ++k)
-    mean[k] = set.scaling.shift[k] + unit_of(set.scaling) * dot(x.theta + k * x.stride, z, x.stride);  // (G7)
+  for (long k = 0; k < p.K; ++k) {
+    double product = dot(x.theta + k * x.stride, z, x.stride);
+    if (has_sparse) product += sparse_product(p, set.coefficients, w.sparse, out.z_sparse, k);
+    mean[k] = set.scaling.shift[k] + unit_of(set.scaling) * product;  // (G7)
+  }
   if (!p.classify && e == p.on_kernels) *mean = within_range(set.window, set.age, *mean);
 }
 
@@ -152,35 +179,73 @@ OMKL_INLINE double counts(const Problem &p, double leverage, double weight) {
 // One row of recursive least squares for P: w.Pz = P z, and the row counts for R until z' P z is min_leverage.
 static void update_factor(const Problem &p, Workspace &w, double *R, long n, long stride, const double *phi,
                           double leverage, double weight) {
-  factor_update(R, n, stride, phi, counts(p, leverage, weight), w.keep, w.take, w.Pz);  // (G18)
+  factor_update(R, n, stride, phi, counts(p, leverage, weight), 1, w.keep, w.take, w.Pz);  // (G18)
 }
 
-static void update_factor(const Problem &p, Workspace &w, const Expert &x, const double *phi, double leverage,
-                          double weight) {
+// The sparse inputs of a row, as the linear expert has them; none for other experts.
+struct Sparse {
+  const SparseRow *row;
+  const double *z, *phi;
+  double leverage;  // their part of it
+};
+
+OMKL_INLINE double product(const Problem &p, const ExpertSet &set, const Expert &x, const double *z,
+                           const Sparse &sparse, long k) {
+  const double dense = dot(x.theta + k * x.stride, z, x.stride);
+  return sparse.row ? dense + sparse_product(p, set.coefficients, *sparse.row, sparse.z, k) : dense;
+}
+
+// theta + step P z, of output k; P before the row.
+OMKL_INLINE void move_theta(const Problem &p, ExpertSet &set, const Workspace &w, const Expert &x, const Sparse &sparse,
+                            long k, double step) {
+  add(x.theta + k * x.stride, step, w.Pz, x.stride);
+  if (!sparse.row) return;
+  for (long j = 0; j < sparse.row->n; ++j) {
+    const long at = place_of(*sparse.row, j);
+    set.coefficients.theta_sparse[k * p.S + at] += step * (set.coefficients.R_sparse[at] * sparse.phi[j]);
+  }
+}
+
+static void update_sparse_factor(const Problem &p, ExpertSet &set, const Sparse &sparse, double leverage,
+                                 double weight) {
+  const double times = counts(p, leverage, weight), all = 1 + times * leverage;
+  if (!sparse.row || !(times > 0)) return;
+  for (long j = 0; j < sparse.row->n; ++j) {
+    const double others = leverage - sparse.phi[j] * sparse.phi[j];
+    set.coefficients.R_sparse[place_of(*sparse.row, j)] *=
+        sqrt((1 + times * (others > 0 ? others : 0)) / all);  // (G19)
+  }
+}
+
+static void update_factor(const Problem &p, Workspace &w, const Expert &x, const double *phi, const Sparse &sparse,
+                          double leverage, double weight) {
+  const double times = counts(p, leverage, weight);
   if (x.diagonal)
-    diagonal_update(x.R, x.stride, phi, leverage, counts(p, leverage, weight), w.Pz);
+    diagonal_update(x.R, x.stride, phi, leverage, times, w.Pz);
   else
-    update_factor(p, w, x.R, x.n, x.stride, phi, leverage, weight);
+    factor_update(x.R, x.n, x.stride, phi, times, 1 + times * sparse.leverage, w.keep, w.take, w.Pz);  // (G18)
 }
 
 // One step of logistic regression: least squares in which a row counts by the curvature of the loss.
-static void newton_step(const Problem &p, Workspace &w, const Expert &x, const double *z, const double *phi,
-                        double leverage, const double *shift, const double *target, double weight) {
-  for (long k = 0; k < p.K; ++k) w.probability[k] = shift[k] + dot(x.theta + k * x.stride, z, x.stride);
+static void newton_step(const Problem &p, ExpertSet &set, Workspace &w, const Expert &x, const double *z,
+                        const double *phi, const Sparse &sparse, double leverage, const double *target, double weight) {
+  const double *shift = set.scaling.shift;
+  for (long k = 0; k < p.K; ++k) w.probability[k] = shift[k] + product(p, set, x, z, sparse, k);
   label_probabilities(w.probability, 1, p.K, w.probability);  // (G21)
   double most = 0;
   for (long k = 0; k < p.K; ++k) most = greater(most, w.probability[k]);
   const double curvature = greater(most * (1 - most), MIN_CURVATURE);  // (G21)
-  update_factor(p, w, x, phi, leverage, curvature * weight);
+  update_factor(p, w, x, phi, sparse, leverage, curvature * weight);
   for (long k = 0; k < p.K; ++k) {
     const double gap = target[k] + shift[k] - w.probability[k];
-    add(x.theta + k * x.stride, weight * gap / (1 + curvature * weight * leverage), w.Pz, x.stride);  // (G21)
+    move_theta(p, set, w, x, sparse, k, weight * gap / (1 + curvature * weight * leverage));  // (G21)
   }
+  update_sparse_factor(p, set, sparse, leverage, curvature * weight);
 }
 
 // The coefficients of one expert after a row that counts `weight` times.
 static void update(const Problem &p, ExpertSet &set, Workspace &w, long e, const double *z, const double *phi,
-                   double leverage, const double *target, double weight) {
+                   const Sparse &sparse, double leverage, const double *target, double weight) {
   if (e >= p.first_memory) return;  // memory experts have no coefficients
   const Expert x(p, set.coefficients, e);
   if (x.b > 0) {
@@ -192,15 +257,15 @@ static void update(const Problem &p, ExpertSet &set, Workspace &w, long e, const
     return;
   }
   if (p.classify && e >= p.on_kernels) {
-    newton_step(p, w, x, z, phi, leverage, set.scaling.shift, target, weight);
+    newton_step(p, set, w, x, z, phi, sparse, leverage, target, weight);
     return;
   }
-  update_factor(p, w, x, phi, leverage, weight);
+  update_factor(p, w, x, phi, sparse, leverage, weight);
   for (long k = 0; k < p.K; ++k) {
-    double *theta = x.theta + k * x.stride;
-    const double gap = target[k] - dot(theta, z, x.stride);
-    add(theta, weight * gap / (1 + weight * leverage), w.Pz, x.stride);  // (G16)
+    const double gap = target[k] - product(p, set, x, z, sparse, k);
+    move_theta(p, set, w, x, sparse, k, weight * gap / (1 + weight * leverage));  // (G16)
   }
+  update_sparse_factor(p, set, sparse, leverage, weight);
 }
 
 // The noise of an expert after one more target, which moves it by a share a.

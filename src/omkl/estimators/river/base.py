@@ -147,8 +147,8 @@ class Estimator(Locked, Generic[C, Y]):
         plain = not clash(frame.columns) if core is None else core.encoder is None
         if plain and is_numeric(frame):
             core, start = self._start(frame.columns), 0
-            new = in_order({*frame.columns} - {*core.names})
-            rows = TableRows(matrix(frame, [*core.names, *new], core.missing), {0: new} if new else {}, None)
+            new = any(core.columns.place(name) is None for name in frame.columns)
+            rows = TableRows(frame.columns, matrix(frame), {0: frame.columns} if new else {}, None)
         else:
             from omkl.encoder import of_frame  # pyarrow takes time to load, and numbers do without
 

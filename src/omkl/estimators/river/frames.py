@@ -26,18 +26,17 @@ def is_numeric(frame: Frame) -> bool:
 def features(frame: Frame, core: Core) -> Matrix:
     """The rows of a frame for a prediction, as features."""
     if core.encoder is None and is_numeric(frame):
-        return matrix(frame, core.names, core.missing)
+        return core.rows_of(frame.columns, matrix(frame))
     from omkl.encoder import of_frame
 
     return features_of(core, of_frame(frame))
 
 
-def matrix(frame: Frame, names: Sequence[Hashable], missing: float) -> Matrix:
-    """The frame's columns in the order of these names, `missing` where there is none."""
-    X = np.full((len(frame), len(names)), missing)
-    for k, name in enumerate(names):
-        if isinstance(name, str) and name in frame.columns:
-            X[:, k] = frame[name].to_numpy()
+def matrix(frame: Frame) -> Matrix:
+    """The cells of a frame of numbers."""
+    X = np.empty(frame.shape)
+    for k, name in enumerate(frame.columns):
+        X[:, k] = frame[name].to_numpy()
     return X
 
 

@@ -116,13 +116,11 @@ def names(estimator: Fitted) -> Sequence[Hashable]:
 
 
 def arranged(estimator: Fitted, rows: Matrix) -> Matrix:
-    """The columns in the order of the core's features; those of arrays, and of fleets, have it already."""
+    """The rows as the core has them; the columns of arrays, and of fleets, are in the order of its features already."""
     core = estimator.core_
     if core.names == tuple(column_names(len(core.names))):
-        return rows
-    place = {name: k for k, name in enumerate(estimator.feature_names_in_)}  # type: ignore[attr-defined]  # they have names
-    order = [place[name] for name in core.names]
-    return rows if order == list(range(len(order))) else np.ascontiguousarray(rows[:, order])
+        return core.rows_of(core.names, rows)
+    return core.rows_of(estimator.feature_names_in_.tolist(), rows)  # type: ignore[attr-defined]  # they have names
 
 
 def _under_names(estimator: Fitted, rows: Matrix, reset: bool) -> Rows:
