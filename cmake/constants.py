@@ -17,10 +17,13 @@ def declaration(name: str, value: object) -> str:
     ('constexpr double CLIP = 5.0;', 'constexpr long AGES[] = {1, 2};')
     """
     values = value if isinstance(value, tuple) else (value,)
-    kind = "long" if all(isinstance(v, int) for v in values) else "double"
+    kind = "double"
+    if all(isinstance(v, int) for v in values):
+        kind = "long" if max(values) < 2**63 else "unsigned long"
+    texts = [f"{v!r}u" if kind == "unsigned long" else repr(v) for v in values]
     if isinstance(value, tuple):
-        return f"constexpr {kind} {name}[] = {{{', '.join(map(repr, values))}}};"
-    return f"constexpr {kind} {name} = {value!r};"
+        return f"constexpr {kind} {name}[] = {{{', '.join(texts)}}};"
+    return f"constexpr {kind} {name} = {texts[0]};"
 
 
 def header(module: str, namespace: str) -> str:

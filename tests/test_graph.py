@@ -11,16 +11,18 @@ from omkl import algorithms
 from omkl.algorithms import sfg_mkl_r
 from omkl.algorithms.schedule import Schedule
 from omkl.graph import (
+    QUADRATURE,
     by_similarity,
     dominating_by_rank,
     dominating_by_threshold,
     dominating_set,
     log_overlap,
     nearest_dominating,
+    overlap_work,
     refined,
     similarity_graph,
 )
-from omkl.kernels import Gaussian, dictionary
+from omkl.kernels import Cauchy, Gaussian, Laplacian, Matern, dictionary
 
 DICTIONARIES = {"paper": dictionary("paper"), "families": dictionary("families"), "few": of_all_families(7)}
 SHAPES = [(name, d, M) for name in DICTIONARIES for d in (1, 8, 100) for M in (1, 2, 5, len(DICTIONARIES[name]))]
@@ -30,6 +32,31 @@ SHAPES = [(name, d, M) for name in DICTIONARIES for d in (1, 8, 100) for M in (1
 def graph_and_degree(request):
     name, d, M = request.param
     return similarity_graph(DICTIONARIES[name], d, M), M
+
+
+@pytest.mark.parametrize("d", [1, 2, 5])
+def test_kernels_in_any_order_are_sorted_by_delta(d):
+    scales = np.array([3.0, 0.5, 8.0, 1.0, 5.0, 2.0])
+    squares = scales**2
+    K = (2 * np.pi * np.outer(squares, squares) / np.add.outer(squares, squares)) ** (d / 2)  # of Gaussians
+    delta = np.add.outer(np.diag(K), np.diag(K)) - 2 * K  # (7)
+    np.testing.assert_array_equal(by_similarity([Gaussian(s) for s in scales], d), delta.argsort(axis=1))
+
+
+def takes_a_quadrature(a, b):
+    """Whether the integral of their product is none of the simple closed forms."""
+    product = [kernel for kernel in (a, b) if kernel.shape == "product"]
+    gaussian = [kernel for kernel in (a, b) if isinstance(kernel, Gaussian)]
+    same_product = type(a) is type(b) and len(product) == 2
+    return not (same_product or (gaussian and len(gaussian) + len(product) == 2))
+
+
+@pytest.mark.parametrize("counts", list(itertools.product((0, 1, 3), (0, 2), (0, 1, 2), (0, 4))))
+def test_the_work_of_a_graph_is_that_of_its_pairs(counts):
+    families = (Gaussian(1.0), Laplacian(1.0), Cauchy(1.0), Matern(1.0))
+    kernels = [kernel for kernel, count in zip(families, counts, strict=True) for _ in range(count)]
+    pairs = [takes_a_quadrature(a, b) for a in kernels for b in kernels]
+    assert overlap_work(kernels) == 8 * len(pairs) + QUADRATURE * sum(pairs) // 2
 
 
 # Algorithm 3

@@ -181,3 +181,13 @@ def test_a_scale_that_grows_by_1e6_is_followed(before, after):
     out = InputScaler(1).learn(X)
     assert np.abs(out[before]).max() < 30.1
     assert np.abs(out[before + after :]).max() < 15
+
+
+@pytest.mark.parametrize(("columns", "more"), [(3, 1), (1, 5), (STATISTICS, 2)])
+def test_further_columns_are_new_and_leave_the_others_as_they_are(columns, more):
+    scaler = InputScaler(columns)
+    scaler.learn(np.random.default_rng(0).normal(size=(20, columns)))
+    extended = scaler.extended(more)
+    assert extended.stats.shape == (STATISTICS, columns + more)
+    np.testing.assert_array_equal(extended.stats[:, :columns], scaler.stats)
+    np.testing.assert_array_equal(extended.stats[:, columns:], InputScaler(more).stats)

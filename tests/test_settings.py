@@ -12,6 +12,8 @@ from omkl.algorithms.descent import Descent
 from omkl.algorithms.graph_mkl.settings import GraphSettings
 from omkl.algorithms.schedule import Schedule
 from omkl.algorithms.settings import Settings
+from omkl.arrays import leaves
+from omkl.features import GENERATOR
 from omkl.kernels import Cauchy, Gaussian, dictionary
 
 COUNTS = ["n_features", "out_degree", "draws", "freeze_after", "horizon", "budget"]
@@ -225,3 +227,39 @@ def test_every_algorithm_has_the_name_it_is_listed_under():
 def test_an_unknown_algorithm_is_named_with_those_there_are(name):
     with pytest.raises(ValueError, match=f"algorithm must be one of graph-mkl, .*, rfomkr, got {name!r}"):
         algorithms.get(name)
+
+
+def numbers_of(name, settings, d):
+    """How many numbers a problem and its first state have."""
+    algorithm, problem = algorithms.get(name), algorithms.problem(name, settings, d=d)
+    state = algorithm.init(problem, np.zeros(algorithm.uniforms(problem)))
+    return sum(part.size for each in (problem, state) for part in leaves(each).values() if isinstance(part, np.ndarray))
+
+
+@pytest.mark.parametrize(
+    ("D", "d", "outputs"), [(50, 1, 1), (5, 60, 1), (50, 1, 8), (5, 1, 200), (1, 1, 1), (200, 2, 1)]
+)
+def test_the_size_of_graph_mkl_is_about_once_to_twice_the_numbers_that_it_has(D, d, outputs):
+    task = "regression" if outputs == 1 else "classification"
+    settings = GraphSettings(kernels=gaussians(3), n_features=D, outputs=outputs, task=task)
+    numbers = numbers_of("graph-mkl", settings, d)
+    assert 0.85 * numbers < settings.size(d, outputs) - 2 * GENERATOR * d < 2 * numbers
+    assert settings.size(d) == settings.size(d, 1)
+
+
+@pytest.mark.parametrize(("D", "d"), [(50, 1), (5, 60), (200, 2)])
+def test_the_size_of_the_papers_algorithms_is_twice_the_numbers_that_they_have(D, d):
+    settings = Settings(kernels=gaussians(3), n_features=D, out_degree=1)
+    size = settings.size(d) - GENERATOR * d
+    assert 1.9 * numbers_of("raker", settings, d) <= size <= 2 * numbers_of("raker", settings, d)
+    each_output = settings.size(d, 5) - settings.size(d, 4)
+    theta = algorithms.get("raker").init(algorithms.problem("raker", settings, d=d), np.zeros(0)).theta
+    assert each_output == 2 * theta.size
+
+
+def test_orthogonal_features_take_a_decomposition_of_blocks_as_large_as_the_inputs():
+    """Twice as many inputs: eight times the numbers of a block's decomposition, where that is what takes the time."""
+    settings = Settings(kernels=gaussians(3), n_features=5, orthogonal=True)
+    small, large = (settings.size(d) - GENERATOR * d for d in (2**12, 2**13))
+    assert 7.5 * small < large < 8 * small
+    assert settings.size(3) - dataclasses.replace(settings, orthogonal=False).size(3) == 0

@@ -16,7 +16,7 @@ from omkl.algorithms.graph_mkl.intervals import half_width
 from omkl.algorithms.graph_mkl.settings import GraphSettings
 from omkl.arrays import Matrix, Vector
 from omkl.online import Online
-from omkl_lab import markdown
+from omkl_lab import markdown, steadiness
 from omkl_lab.data.sets import is_available, load
 from omkl_lab.files import brief, write_json
 from omkl_lab.parallel import Unit, run_parallel
@@ -26,8 +26,9 @@ COMMAND = "python -m omkl_lab.coverage"
 COVERAGES = (0.5, 0.8, 0.9, 0.95, 0.99)
 ALL = (*COVERAGES, ONE_SIGMA)
 MOMENTS, FIRST, EVERY, FRESH = 160, 1000, 50, 3000  # of a stream that does not change
-CHANGE_AT, AFTER, REPEATS, FRESH_AFTER = 3000, 300, 20, 300  # of a stream that changes
-CONSTANT, SETTLED, CHECKED, SEEDS = 10_000, 300, 1000, 10  # of a stream that was constant
+STEADY_SEEDS = 4
+CHANGE_AT, AFTER, REPEATS, FRESH_AFTER = 3000, 300, 60, 300  # of a stream that changes
+CONSTANT, SETTLED, CHECKED, SEEDS = 10_000, 300, 1000, 20  # of a stream that was constant
 Draw = Callable[[np.random.Generator, int], tuple[Matrix, Vector]]
 
 
@@ -70,7 +71,12 @@ STEADY: dict[str, Draw] = {
     "noise that depends on an input": uneven,
     "two inputs, kinks": kinks,
 }
-SETS = {"wine_white": "wine, in random order", "naval": "naval, in random order"}
+SETS = {
+    "wine_white": "wine, in random order",
+    "naval": "naval, in random order",
+    "bias": "temperature forecasts, in random order",
+    "energy": "appliances energy, in random order",
+}
 
 
 def shuffled(name: str, seed: int) -> tuple[Matrix, Vector]:
@@ -86,13 +92,13 @@ def fresh_learner(d: int, seed: int) -> Online:
     return Online.make("graph-mkl", GraphSettings(), d, seed)
 
 
-def on_fresh_rows(online: Online, X: Matrix, y: Vector) -> tuple[Vector, Vector]:
-    """Coverages, and interval scores (Winkler), of all levels."""
+def on_fresh_rows(online: Online, X: Matrix, y: Vector) -> tuple[Vector, Vector, Vector]:
+    """Coverages and interval scores (Winkler) of all levels, and the errors."""
     mean, deviation = online.predict_rows_unchecked(X).T
     error, share = np.abs(y - mean)[:, None], np.array(ALL)
     half = deviation[:, None] * np.array([float(half_width(online.extra, c)) for c in ALL])
     score = 2 * half + 2 / (1 - share) * np.maximum(error - half, 0)
-    return (error <= half).mean(axis=0), score.mean(axis=0)
+    return (error <= half).mean(axis=0), score.mean(axis=0), error[:, 0]
 
 
 def steady(name: str, seed: int) -> list[dict[str, Any]]:
@@ -108,16 +114,20 @@ def steady(name: str, seed: int) -> list[dict[str, Any]]:
         X, y = X[:kept], y[:kept]
         moments = np.linspace(FIRST, kept - 1, MOMENTS).astype(int)
     online = fresh_learner(X.shape[1], seed)
-    coverages, scores, done = [], [], 0
+    coverages, scores, errors, done = [], [], [], 0
     for moment in moments:
         online.run_unchecked(X[done:moment], y[done:moment])
         done = int(moment)
         rows = STEADY[name](fresh, FRESH) if name in STEADY else (held, answers)
-        coverage, score = on_fresh_rows(online, *rows)
+        coverage, score, error = on_fresh_rows(online, *rows)
         coverages.append(coverage)
         scores.append(score)
-    mean, deviation = np.mean(coverages, axis=0), np.std(coverages, axis=0)
-    return [{"mean": mean.tolist(), "deviation": deviation.tolist(), "score": np.mean(scores, axis=0).tolist()}]
+        errors.append(error)
+    fixed = (np.array(errors) <= np.quantile(errors, 0.9)).mean(axis=1)  # of one interval, chosen in hindsight
+    mean, deviation, score = np.mean(coverages, axis=0), np.std(coverages, axis=0), np.mean(scores, axis=0)
+    return [{
+        "mean": mean.tolist(), "deviation": deviation.tolist(), "score": score.tolist(), "fixed": float(fixed.std())
+    }]  # fmt: skip
 
 
 def noise_at(scale: float) -> Draw:
@@ -131,6 +141,8 @@ def other_function(rng: np.random.Generator, n: int) -> tuple[Matrix, Vector]:
 CHANGES: dict[str, Draw] = {
     "noise x 3": noise_at(3.0),
     "noise / 3": noise_at(1 / 3),
+    "noise x 2": noise_at(2.0),
+    "noise / 2": noise_at(1 / 2),
     "noise x 1.5": noise_at(1.5),
     "noise / 1.5": noise_at(1 / 1.5),
     "another function": other_function,
@@ -210,12 +222,10 @@ def after_silence(name: str, seed: int) -> list[dict[str, Any]]:
     return [{"fresh": fresh, "prequential": inside / CHECKED}]
 
 
-def rows_until_back(curve: Vector, nominal: float = 0.9, within: float = 0.05) -> int | None:
+def rows_until_back(curve: Vector) -> int | None:
     """Rows after a change from which the mean coverage stays near the nominal one; None if it does not."""
-    outside = np.flatnonzero(np.abs(curve - nominal) > within)
-    if len(outside) == 0:
-        return 0
-    return None if outside[-1] + 1 == len(curve) else MOMENTS_AFTER[outside[-1] + 1]
+    moment = steadiness.first_back(curve)
+    return None if moment is None else MOMENTS_AFTER[moment]
 
 
 def summary(found: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
@@ -224,13 +234,14 @@ def summary(found: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
     for key, record in found.items():
         kind, name, _ = key.split(" | ")
         kinds.setdefault(kind, {}).setdefault(name, []).append(record)
-    out: dict[str, Any] = {kind: {} for kind in ("steady", "change", "silence")}
+    out: dict[str, Any] = {kind: {} for kind in ("steady", "change", "silence", "steadiness")}
     for name, runs in kinds.get("steady", {}).items():
         mean, deviation = ([[r[field] for r in runs]] for field in ("mean", "deviation"))
         out["steady"][SETS.get(name, name)] = {
             "mean": [brief(v) for v in np.mean(mean[0], axis=0)],
             "deviation": [brief(v) for v in np.sqrt(np.mean(np.square(deviation[0]), axis=0))],
             "score": [brief(v) for v in np.mean([r["score"] for r in runs], axis=0)],
+            "fixed": brief(float(np.sqrt(np.mean([r["fixed"] ** 2 for r in runs])))),
         }
     for name, runs in kinds.get("change", {}).items():
         curve = np.mean([r["coverage"] for r in runs], axis=0)
@@ -239,10 +250,15 @@ def summary(found: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
         out["change"][name] = {"mean": brief(float(curve.mean())), "gap": gap, **back}
     for name, runs in kinds.get("silence", {}).items():
         fresh, prequential = [v for r in runs for v in r["fresh"]], [r["prequential"] for r in runs]
+        within = float(np.mean([0.8 <= share <= 0.97 for share in fresh]))
         out["silence"][name] = {
             "fresh": [brief(min(fresh)), brief(float(np.mean(fresh))), brief(max(fresh))],
+            "within": brief(within),
             "prequential": [brief(min(prequential)), brief(max(prequential))],
         }
+    for name, runs in kinds.get("steadiness", {}).items():
+        out["steadiness"][name] = runs[0] | {"deviation": brief(runs[0]["deviation"]), "mean": brief(runs[0]["mean"]),
+                                             "gradual": brief(runs[0]["gradual"])}  # fmt: skip
     return out
 
 
@@ -250,8 +266,22 @@ def summary(found: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
 
 
 def quoted(results: Mapping[str, Any]) -> dict[str, str]:
-    """The generated part of docs/intervals.md."""
-    return {"coverage": tables(results)}
+    """The generated parts of docs/intervals.md."""
+    return {"coverage": tables(results), "steadiness": steadiness_table(results["steadiness"])}
+
+
+def steadiness_table(results: Mapping[str, Any]) -> str:
+    names = [f"x {f:g}" if f > 1 else f"/ {1 / f:g}" for f in steadiness.FACTORS]
+    rows = [
+        [
+            name,
+            percent(line["deviation"]),
+            *("-" if row is None else str(row) for row in line["rows"]),
+            percent(line["gradual"]),
+        ]
+        for name, line in results.items()
+    ]
+    return markdown.table(["calibration", "deviation, %", *names, "gradual, %"], rows)
 
 
 def percent(share: float) -> str:
@@ -259,34 +289,45 @@ def percent(share: float) -> str:
 
 
 def tables(results: Mapping[str, Any]) -> str:
-    names = [*(f"{100 * c:.0f} %" for c in COVERAGES), "one std"]
-    rows = [
-        [name, *(f"{percent(m)} ± {percent(s)}" for m, s in zip(line["mean"], line["deviation"], strict=True))]
-        for name, line in results["steady"].items()
-    ]
+    names = [*(f"{100 * c:.0f} %" for c in COVERAGES), "one std", "fixed 90 %"]
+    rows = []
+    for name, line in results["steady"].items():
+        found = [f"{percent(m)} ± {percent(s)}" for m, s in zip(line["mean"], line["deviation"], strict=True)]
+        rows.append([name, *found, f"± {percent(line['fixed'])}"])
     changes = [
         [name, str(line.get("rows", "")), percent(line["mean"]), percent(line["gap"])]
         for name, line in results["change"].items()
     ]
     silences = [
-        [name, " / ".join(map(percent, line["fresh"])), " to ".join(map(percent, line["prequential"]))]
+        [
+            name,
+            " / ".join(map(percent, line["fresh"])),
+            percent(line["within"]),
+            " to ".join(map(percent, line["prequential"])),
+        ]
         for name, line in results["silence"].items()
     ]
     return "\n".join((
         markdown.table(["coverage, %", *names], rows),
         markdown.table(["90 % interval after a change", "rows", "mean, %", "mean gap, %"], changes),
-        markdown.table(["90 % interval after", "fresh rows, %: least / mean / most", "prequential, %"], silences),
+        markdown.table(
+            ["90 % interval after", "fresh rows, %: least / mean / most", "80 to 97 %, % of moments", "prequential, %"],
+            silences,
+        ),
     ))  # fmt: skip
 
 
 def units() -> list[Unit]:
     streams = [*STEADY, *(name for name in SETS if is_available(name))]
     seeds = range(SEEDS)
+    kinds: dict[str, float | None] = {"fixed gain": None}
+    kinds |= {"as it is" if m == 1 else f"odds x {m:g}": m for m in steadiness.MULTIPLES}
     return [
-        *(Unit((f"steady | {n} | {s}",), steady, {"name": n, "seed": s}) for n in streams for s in range(2)),
+        *(Unit((f"steady | {n} | {s}",), steady, {"name": n, "seed": s}) for n in streams for s in range(STEADY_SEEDS)),
         *(Unit((f"change | {n} | {s}",), change, {"name": n, "seed": s}) for n in CHANGES for s in range(REPEATS)),
         *(Unit((f"change | {GRADUAL} | {s}",), gradual, {"seed": s}) for s in range(REPEATS)),
         *(Unit((f"silence | {n} | {s}",), after_silence, {"name": n, "seed": s}) for n in SILENCES for s in seeds),
+        *(Unit((f"steadiness | {n} | 0",), steadiness.measured, {"multiple": m}) for n, m in kinds.items()),
     ]
 
 

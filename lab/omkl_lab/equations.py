@@ -140,13 +140,13 @@ GRAPH_MKL = {
     "G37": Equation("change", "alarm", "n > 200 and fast > 2 max(slow, 1e-12 u^2)"),
     "G38": Equation("change", "weights in a trial", "W <- 0.98 W + sum of w_e over the set"),
     "G39": Equation("change", "winner of a trial", "the challenger where its W is greater, after 500 rounds"),
-    "G40": Equation("intervals", "reported standard deviation", "s^ = S s / b, b^2 = sum_e w_e v_e / (1 + q_e)"),
+    "G40": Equation("intervals", "reported standard deviation", "s^ = S^ s / b, b^2 = sum_e w_e v_e / (1 + q_e)"),
     "G41": Equation("intervals", "error as one of a normal distribution", "z(x), linear between the points (h, h_0)"),
     "G42": Equation("intervals", "evidence for another scale", "G <- max(0, G - log r + z^2 / 2 (1 - 1 / r^2))"),
-    "G43": Equation("intervals", "half widths", "h <- h exp(g ([x > h] - (1 - coverage))), g = 2 / n in [0.005, 0.05]"),
-    "G44": Equation("intervals", "range and order of the half widths", "h_l <- max over k <= l of clip(h_k)"),
-    "G45": Equation("intervals", "scale of the errors", "S <- S + (1.2533 |y - y^| b / s - S) / n, n <= 500"),
-    "G46": Equation("intervals", "another scale", "the mean since G was 0, where G > 5.5"),
+    "G43": Equation("intervals", "current scale", "S^ = S^(1 - w) S_r^w, w = (e^G - 1) / (e^G - 1 + c)"),
+    "G44": Equation("intervals", "half widths", "h <- h exp(g ([x > h] - (1 - coverage))), in order, g = 2 / n"),
+    "G45": Equation("intervals", "scale of the errors", "S <- S + 2 / n (1.2533 |y - y^| b / s - S), n <= 2000"),
+    "G46": Equation("intervals", "another scale", "the mean since G was 0, where G > log(1.5 n)"),
     "G47": Equation("intervals", "half width of any coverage", "linear in log h between the tracked levels"),
     "G48": Equation("growth", "diagonal of a covariance", "R_kk <- sqrt(sum_j R_jk^2), beyond 1024 inputs"),
     "G49": Equation(
@@ -159,9 +159,9 @@ GRAPH_MKL = {
     "G52": Equation(
         "recovery", "misfit of the scaling", "sigma s < 1 / 20 or sigma s > 20 or |mean - m| s > 20 in a block"
     ),
-    "G53": Equation("sparse inputs", "sparse inputs, scaled", "clip(x s, -30, 30), s = 1 / root mean square"),
-    "G54": Equation("sparse inputs", "scale of a sparse input that was 0", "s = 1 / |x| at its first value"),
-    "G55": Equation("sparse inputs", "variance of a coefficient at the start", "P_kk = 1, without covariances"),
+    "G58": Equation("sparse inputs", "sparse inputs, scaled", "clip(x s, -30, 30), s = 1 / root mean square"),
+    "G59": Equation("sparse inputs", "scale of a sparse input that was 0", "s = 1 / |x| at its first value"),
+    "G60": Equation("sparse inputs", "variance of a coefficient at the start", "P_kk = 1, without covariances"),
 }
 
 

@@ -15,6 +15,7 @@ from omkl.arrays import Matrix, Tensor, Vector, padded
 from omkl.kernels import Gaussian, Kernel, Matern
 
 Draw = Literal["independent", "shared"]
+GENERATOR = 2**10  # numbers that can be drawn in the time in which a generator is made
 
 
 def features(V: Matrix, x: Vector) -> Matrix:

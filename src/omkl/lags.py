@@ -16,13 +16,7 @@ from typing import Generic, NamedTuple, Self, TypeVar
 
 import numpy as np
 
-from omkl.algorithms.graph_mkl.constants import (
-    HALF_WIDTH_ROWS,
-    LEVELS,
-    MAX_HALF_WIDTH_GAIN,
-    MIN_HALF_WIDTH_GAIN,
-    START_HALF_WIDTHS,
-)
+from omkl.algorithms.graph_mkl.constants import LEVELS, START_HALF_WIDTHS
 from omkl.algorithms.graph_mkl.intervals import half_width
 from omkl.arrays import Index, Matrix, Vector
 from omkl.persist import Arrays, Json, claims, demand, float_array
@@ -32,6 +26,7 @@ LARGEST_LAG = 10_000  # and horizon: so many values are stored for each series
 MOST_LAGS = 1_000
 MOST_VALUES = 10**6  # stored for a series
 LARGEST_HALF_WIDTH = 1e6  # in units of the learner's own
+GAIN_ROWS, LEAST_GAIN, MOST_GAIN = 2.0, 0.005, 0.05  # of the tracking of half widths: the first over the rows so far
 X = TypeVar("X")  # the features of a row: an array, or a dictionary
 ONE_SERIES = ""  # the name of the series where there is only one
 
@@ -283,7 +278,7 @@ class AheadIntervals:
         if not (row.scale > 0 and error < np.inf):
             return
         self.rows += 1
-        gain = min(max(HALF_WIDTH_ROWS / self.rows, MIN_HALF_WIDTH_GAIN), MAX_HALF_WIDTH_GAIN)
+        gain = min(max(GAIN_ROWS / self.rows, LEAST_GAIN), MOST_GAIN)
         missed = error / row.scale > self.half_widths
         moved = self.half_widths * np.exp(gain * (missed - (1 - np.array(LEVELS))))
         self.half_widths = np.maximum.accumulate(np.clip(moved, 1 / LARGEST_HALF_WIDTH, LARGEST_HALF_WIDTH))

@@ -26,18 +26,18 @@ class Scaling:
         self.mean, self.scale, self.shift, self.unit = np.zeros(d), np.zeros(d), np.zeros(K), 1.0
         self.labels = self.known = K > 1
 
-    def refit(self, X, Y):
+    def refit(self, X, Y, weights):
         """Returns the factor of the noise."""
         for k, column in enumerate(X.T[self.d :]):
             present = column[(column != 0) & ~np.isnan(column)]
-            self.sparse[k] = 1 / np.sqrt(np.mean(present**2)) if len(present) else 0.0  # (G53)
+            self.sparse[k] = 1 / np.sqrt(np.mean(present**2)) if len(present) else 0.0  # (G58)
         for k, column in enumerate(X.T[: self.d]):
             present = column[~np.isnan(column)]
             self.mean[k] = present.mean() if len(present) else np.nan  # (G2)
             self.scale[k] = 1 / present.std() if len(present) and varies(present.std(), self.mean[k]) else 0.0
             if self.scale[k] == 0 and 2 * len(present) <= len(column) and (present != 0).any():
                 self.mean[k], self.scale[k] = 0.0, 1 / np.sqrt(np.sum(present**2) / len(column))
-        self.shift = Y.mean(0)
+        self.shift = weights @ Y / weights.sum() if self.labels else Y.mean(0)  # (G3)
         if self.labels or not varies(Y.std(), self.shift[0]):
             return 1.0
         factor = (self.unit / Y.std()) ** 2 if self.known else 1.0
@@ -47,7 +47,7 @@ class Scaling:
     def notice_first_change(self, x):
         for k, value in enumerate(np.nan_to_num(x[self.d :])):
             if value != 0 and self.sparse[k] == 0:
-                self.sparse[k] = 1 / abs(value)  # (G54)
+                self.sparse[k] = 1 / abs(value)  # (G59)
         x = x[: self.d]
         for k in np.flatnonzero((self.scale == 0) & ~np.isnan(x)):
             if np.isnan(self.mean[k]):
@@ -93,7 +93,7 @@ class Scaling:
         return np.clip(standardised, -limit, limit) / np.sqrt(self.d)  # (G1)
 
     def sparse_inputs(self, x):
-        return np.clip(np.nan_to_num(x[self.d :]) * self.sparse, -30, 30)  # (G53)
+        return np.clip(np.nan_to_num(x[self.d :]) * self.sparse, -30, 30)  # (G58)
 
     def target(self, Y):
         return (Y - self.shift) / self.unit  # (G3)
@@ -121,9 +121,10 @@ class Gradient:
     def leverage(self, z):
         return 0.0
 
-    def learn(self, z, Y, weight, scaling):
-        gap = scaling.target(Y) - self.theta @ z
-        self.theta = self.theta + min(1, weight * self.step) * np.outer(gap, z)  # (G15)
+    def learn(self, z, Y, row, scaling):
+        gap, w = scaling.target(Y) - self.theta @ z, row["weight"]
+        part = w * self.step if w <= 1 else 1 - (1 - self.step) ** w
+        self.theta = self.theta + part * np.outer(gap, z)  # (G15)
 
 
 class LeastSquares:
@@ -136,16 +137,21 @@ class LeastSquares:
     def leverage(self, z):
         return z @ self.P @ z  # (G9)
 
-    def learn(self, z, Y, weight, scaling):
-        self.update(z, scaling.target(Y) - self.theta @ z, weight)
+    def learn(self, z, Y, row, scaling):
+        self.update(z, scaling.target(Y) - self.theta @ z, **row)
 
-    def update(self, z, gap, weight):
-        Pz, q, count = self.P @ z, self.leverage(z), weight
-        self.theta = self.theta + weight / (1 + weight * q) * np.outer(gap, Pz)  # (G16)
-        if self.min_leverage > 0:
-            count = min(weight, 1 / self.min_leverage - 1 / max(q, 1e-12))  # (G17)
-        if count > 0:
-            self.P = self.P - count / (1 + count * q) * np.outer(Pz, Pz)  # (G18)
+    def count(self, q, weight, again):
+        """How often a row counts for the covariance."""
+        if again:
+            return 0.0
+        return max(0.0, min(weight, 1 / self.min_leverage - 1 / max(q, 1e-12))) if self.min_leverage > 0 else weight
+
+    def update(self, z, gap, weight, copied=0.0, again=False):
+        Pz, q = self.P @ z, self.leverage(z)
+        c = self.count(q, weight, again)  # (G17)
+        all_of_it = weight + copied * (1 - c / weight)
+        self.theta = self.theta + weight / (1 + all_of_it * q) * np.outer(gap, Pz)  # (G16)
+        self.P = self.P - c / (1 + c * q) * np.outer(Pz, Pz)  # (G18)
 
 
 class Diagonal:
@@ -158,13 +164,12 @@ class Diagonal:
     def leverage(self, z):
         return self.variance @ z**2
 
-    def update(self, z, gap, weight):
-        q, count = self.leverage(z), weight
-        self.theta = self.theta + weight / (1 + weight * q) * np.outer(gap, self.variance * z)
-        if self.min_leverage > 0:
-            count = min(weight, 1 / self.min_leverage - 1 / max(q, 1e-12))
-        count = max(count, 0)
-        self.variance = self.variance * (1 - count * self.variance * z**2 / (1 + count * q))  # (G19)
+    def update(self, z, gap, weight, copied=0.0, again=False):
+        q = self.leverage(z)
+        c = self.count(q, weight, again)
+        all_of_it = weight + copied * (1 - c / weight)
+        self.theta = self.theta + weight / (1 + all_of_it * q) * np.outer(gap, self.variance * z)
+        self.variance = self.variance * (1 - c * self.variance * z**2 / (1 + c * q))  # (G19)
 
 
 class WithSparse:
@@ -173,19 +178,22 @@ class WithSparse:
     def __init__(self, K, length, ridge, min_leverage, sparse):
         super().__init__(K, length + sparse, ridge, min_leverage)
         self.sparse = np.arange(length + sparse) >= length
-        self.P[self.sparse, self.sparse] = 1.0  # (G55)
+        self.P[self.sparse, self.sparse] = 1.0  # (G60)
 
-    def update(self, z, gap, weight):
-        super().update(z, gap, weight)
+    def learn(self, z, Y, row, scaling):
+        super().learn(z, Y, row, scaling)
         variances = np.diag(np.diag(self.P))
-        self.P = np.where(self.sparse[:, None] | self.sparse, variances, self.P)  # (G55)
+        self.P = np.where(self.sparse[:, None] | self.sparse, variances, self.P)  # (G60)
 
 
 class Logistic(LeastSquares):
-    def learn(self, z, Y, weight, scaling):
-        p = softmax(scaling.shift + self.theta @ z)
-        kappa = max(p.max() * (1 - p.max()), 0.05)
-        self.update(z, (Y - p) / kappa, kappa * weight)  # (G21)
+    def learn(self, z, Y, row, scaling):
+        weight, again = row["weight"], row.get("again", False)
+        steps = int(min(np.ceil(weight), 64)) if weight > 1 else 1
+        for _ in range(steps):
+            p = softmax(scaling.shift + self.theta @ z)
+            kappa = max(p.max() * (1 - p.max()), 0.05)
+            self.update(z, (Y - p) / kappa, kappa * weight / steps, again=again)  # (G21)
 
 
 class DiagonalLeastSquares(Diagonal, LeastSquares):
@@ -210,16 +218,17 @@ class Expert:
     def __init__(self, features, start, bounded=False):
         self.features, self.start, self.bounded = features, start, bounded
         self.noise, self.evidence, self.rounds = 1.0, 0.0, 0
+        self.gain, self.signal = 0.0, None  # by the last row that was no copy
         self.learner = start()
 
-    def learn(self, x, Y, weight, scaling):
-        self.learner.learn(self.features(x, scaling), Y, weight, scaling)
+    def learn(self, x, Y, row, scaling):
+        self.learner.learn(self.features(x, scaling), Y, row, scaling)
 
     def predict(self, x, scaling, memory):
         z = self.features(x, scaling)
         mean = scaling.shift + scaling.unit * (self.learner.theta @ z)  # (G7)
         if self.bounded and memory:
-            low, high = min(Y for _, Y in memory), max(Y for _, Y in memory)
+            low, high = min(Y for _, Y, _ in memory), max(Y for _, Y, _ in memory)
             mean = np.clip(mean, low - (high - low) / 2, high + (high - low) / 2)  # (G10)
         return mean, self.learner.leverage(z)
 
@@ -229,16 +238,24 @@ class MemoryExpert(Expert):
         super().__init__(None, lambda: None)
         self.width, self.K = width, K
 
-    def learn(self, x, Y, weight, scaling):
+    def learn(self, x, Y, row, scaling):
         """The memory is common to the set."""
 
     def predict(self, x, scaling, memory):
         if not memory:
             return np.zeros(self.K), 1.0
-        rows, targets = map(np.array, zip(*memory, strict=True))
-        distances = ((rows - scaling.inputs(x)) ** 2).sum(1)
-        k = softmax(-distances / (2 * self.width**2))  # (G11)
-        return k @ targets, k @ k  # (G12)
+        rows, targets, labels = zip(*memory, strict=True)
+        weights = np.maximum([label.weight for label in labels], 1e-6)
+        distances = ((np.array(rows) - scaling.inputs(x)) ** 2).sum(1)
+        k = softmax(-distances / (2 * self.width**2) + np.log(weights))  # (G11)
+        return k @ np.array(targets), k @ (k / weights)  # (G12)
+
+
+class Label:
+    """What is known about a row in the memory."""
+
+    def __init__(self, raw, weight, t):
+        self.raw, self.weight, self.met, self.returned = raw, weight, t, 0
 
 
 class ExpertSet:
@@ -283,15 +300,23 @@ class ExpertSet:
         far = [e for e in rest if e not in near] or rest
         self.explorer = far[int(r * len(far))]  # (G34)
 
-    def learn(self, x, Y, weight, evaluated):
+    def find(self, raw):
+        """What is known about a row in the memory, the one that came last; None if it is not there."""
+        found = [label for _, _, label in self.memory if label.raw == raw]
+        return max(found, key=lambda label: label.met) if found else None
+
+    def learn(self, x, Y, weight, evaluated, raw, t):
         if self.age + 1 not in REFITS:
             self.scaling.notice_first_target(Y[0])
         for e in evaluated:
-            self.experts[e].learn(x, Y, weight, self.scaling)
-        self.memory.append((self.scaling.inputs(x), Y))
+            self.experts[e].learn(x, Y, {"weight": weight}, self.scaling)
+        earlier, label = self.find(raw), Label(raw, weight, t)
+        if earlier is not None and t - earlier.met > 1:
+            earlier.returned = label.returned = 1
+        self.memory.append((self.scaling.inputs(x), Y, label))
         self.age += 1
         if self.age <= 256:
-            self.stored.append((x, Y, weight))
+            self.stored.append((x, Y, label))
         self.scaling.notice_first_change(x)
         if self.age in REFITS:
             self.refit()
@@ -306,14 +331,16 @@ class ExpertSet:
         return self.scaling.misfits(block, self.stored)
 
     def refit(self):
-        rows, targets, _ = zip(*self.stored, strict=True)
-        ratio = self.scaling.refit(np.array(rows), np.array(targets))
-        self.memory = deque(((self.scaling.inputs(x), Y) for x, Y, _ in self.stored), maxlen=1024)
+        rows, targets, labels = zip(*self.stored, strict=True)
+        ratio = self.scaling.refit(np.array(rows), np.array(targets), np.array([label.weight for label in labels]))
+        self.memory = deque(((self.scaling.inputs(x), Y, label) for x, Y, label in self.stored), maxlen=1024)
         for expert in self.experts:
             expert.noise *= ratio
+            if expert.signal is not None and not self.scaling.labels:
+                expert.signal *= ratio
             expert.learner = expert.start()
-            for x, Y, weight in self.stored:
-                expert.learn(x, Y, weight, self.scaling)
+            for x, Y, label in self.stored:
+                expert.learn(x, Y, {"weight": label.weight}, self.scaling)
 
 
 class ErrorScale:
@@ -321,31 +348,42 @@ class ErrorScale:
 
     def __init__(self):
         self.h, self.S, self.n = NORMAL.copy(), None, 0
-        self.sums = {1.3: [], 1 / 1.3: []}  # of each ratio: the sum so far and the error, since the sum was 0
+        self.sums = {1.4: [], 1 / 1.4: []}  # of each ratio: the sum so far and the error, since the sum was 0
+
+    def current(self):
+        towards = []  # of each ratio with evidence: its weight and its scale
+        for (_, rows), odds in zip(self.sums.items(), (25, 200), strict=True):
+            if rows:
+                likelihood_ratio = np.exp(rows[-1][0])
+                weight = (likelihood_ratio - 1) / (likelihood_ratio - 1 + odds)
+                scale = (1.2533 * sum(e for _, e in rows) + 4 * self.S) / (len(rows) + 4)
+                towards.append((weight, scale))
+        weight, scale = max(towards, default=(0, self.S), key=lambda each: each[0])
+        return self.S ** (1 - weight) * scale**weight  # (G43)
 
     def deviation(self, s, b):
-        return s if self.S is None else self.S * s / b  # (G40)
+        return s if self.S is None else self.current() * s / b  # (G40)
 
     def learn(self, error, s, b):
         if self.S is None:
-            self.S, self.n = b, 8
+            self.S, self.n = b, 16
         error = abs(error) * b / s
         if error == 0 and self.S <= 1e-150:
             return
-        x = error / self.S
-        z = np.interp(x, [0, *self.h], [0, *NORMAL])  # (G41)
+        x = error / self.current()
+        z = np.interp(error / self.S, [0, *self.h], [0, *NORMAL])  # (G41)
         for c, rows in self.sums.items():
             total = (rows[-1][0] if rows else 0) - np.log(c) + z**2 / 2 * (1 - c**-2)  # (G42)
             self.sums[c] = [*rows, (total, error)] if total > 0 else []
-        gain = np.clip(2 / self.n, 0.005, 0.05)
-        h = self.h * np.exp(gain * ((x > self.h) - (1 - COVERAGES)))  # (G43)
+        gain = np.clip(2 / self.n, 0.002, 0.05)
+        h = self.h * np.exp(gain * ((x > self.h) - (1 - COVERAGES)))
         h = np.clip(h, NORMAL / 4, 4 * NORMAL)
         self.h = np.array([h[: k + 1].max() for k in range(len(h))])  # (G44)
-        self.n = min(self.n + 1, 500)
-        self.S = self.S + (1.2533 * error - self.S) / self.n  # (G45)
+        self.n = min(self.n + 1, 2000)
+        self.S = self.S + 2 / self.n * (1.2533 * error - self.S)  # (G45)
         rows = max(self.sums.values(), key=lambda rows: rows[-1][0] if rows else 0)
-        if rows and rows[-1][0] > 5.5:
-            self.S, self.n = 1.2533 * np.mean([e for _, e in rows]), min(max(8, len(rows)), 500)  # (G46)
+        if rows and rows[-1][0] > np.log(1.5 * self.n):
+            self.S, self.n = 1.2533 * np.mean([e for _, e in rows]), min(max(16, len(rows)), 2000)  # (G46)
             self.sums = {c: [] for c in self.sums}
         self.S = max(self.S, 1e-150)
 
@@ -356,6 +394,7 @@ class GraphMKL:
         self.sets = [ExpertSet(problem, settings, problem.warm_up, 0)]
         self.errors = ErrorScale()
         self.counted, self.fast, self.slow, self.shares = 0, 0.0, 0.0, np.zeros(2)
+        self.t, self.repeats, self.first_moment, self.second_moment = 0, 0.0, 0.0, 0.0
 
     def round(self, x, y, weight, uniforms):
         """The prediction of x, made before y is learned."""
@@ -382,28 +421,86 @@ class GraphMKL:
             b = np.sqrt(w @ (v / (1 + np.array([o[4] for o in mixed]))))  # (G40)
             out = np.array([m + s * np.clip(stacked, -3, 3), self.errors.deviation(s, b)])  # (G30)
         if weight == 0:
+            self.t += 1
+            return out
+
+        Y = np.eye(self.problem.K)[int(y)] if self.labels else np.array([np.clip(y, -1e90, 1e90)])
+        there = ~np.isnan(x) & ((np.arange(len(x)) < self.problem.V.shape[1]) | (x != 0))
+        raw = tuple((int(k), float(x[k])) for k in np.flatnonzero(there)), float(np.clip(y, -1e90, 1e90))
+        kind, copied = self.kind(raw)
+        if kind != "again":
+            self.weigh(weight, copied)
+        relative = max(weight, 1e-6) * self.first_moment / self.second_moment  # (G57)
+        if kind != "new":
+            self.learn_again(x, Y, weight, relative, kind, raw, outlooks)
+            self.t += 1
             return out
 
         known = self.sets[0].scaling.known  # before this row is learned
-        Y = np.eye(self.problem.K)[int(y)] if self.labels else np.array([np.clip(y, -1e90, 1e90)])
         error = (1 - out[int(y)]) ** 2 if self.labels else (Y[0] - out[0]) ** 2
         if not self.labels:
             if known:
                 self.errors.learn(Y[0] - out[0], s, b)
             for members, z in zip(self.sets, differences, strict=True):
-                members.stack.update(z, clipped_ratio(Y[0] - m, s) - members.stack.theta @ z, weight)  # (G31)
+                gap = clipped_ratio(Y[0] - m, s) - members.stack.theta @ z  # (G31)
+                members.stack.update(z, gap, min(weight, 1))
+        for members in self.sets:
+            for expert in members.experts:
+                expert.gain, expert.signal = None, None
         if known:
-            self.update_evidence(outlooks, w, Y)
+            self.update_evidence(outlooks, w, Y, relative)
         for g, e, _, mean, q, v in outlooks:
             if self.sets[g].scaling.known:
-                self.update_noise(self.sets[g].experts[e], mean, q, v, Y, self.sets[g].scaling.unit)
+                self.update_noise(self.sets[g].experts[e], mean, q, v, Y, self.sets[g].scaling.unit, relative)
         for g, members in enumerate(self.sets):
-            members.learn(x, Y, weight, [o[1] for o in outlooks if o[0] == g])
+            members.learn(x, Y, weight, [o[1] for o in outlooks if o[0] == g], raw, self.t)
             members.rank(uniforms[members.place])
         self.watch(error, [sum(w[[o[0] == g for o in mixed]]) for g in range(2)])
+        self.t += 1
         return out
 
-    def update_evidence(self, outlooks, w, Y):
+    def kind(self, raw):
+        """Whether a row is new, a copy of the last one, or shown again; and the weight of what it is a copy of."""
+        earlier = self.sets[0].find(raw)
+        if earlier is None:
+            self.repeats = max(0.0, 0.98 * self.repeats - np.log(2))  # (G55)
+            return "new", 0.0
+        labels = [label for *_, label in self.sets[0].memory]
+        chance = (sum(label.returned for label in labels) + 1) / (len(labels) + 2)  # (G54)
+        lag = self.t - earlier.met
+        if lag == 1:
+            return ("copy", earlier.weight) if chance < 0.5 else ("new", 0.0)  # (G56)
+        self.repeats = min(8.0, max(0.0, 0.98 * self.repeats + np.log((1 + chance) / (2 * chance))))  # (G55)
+        return ("again" if lag > 8 and self.repeats > 4 else "new"), 0.0  # (G56)
+
+    def weigh(self, weight, copied):
+        weight, a = max(weight, 1e-6), max(1 / 1000, 1 / (self.t + 1))
+        copied = max(copied, 1e-6) if copied else 0.0
+        if copied:
+            self.first_moment += a * weight
+            self.second_moment += a * ((copied + weight) ** 2 - copied**2)
+        else:
+            self.first_moment += a * (weight - self.first_moment)  # (G57)
+            self.second_moment += a * (weight**2 - self.second_moment)
+
+    def learn_again(self, x, Y, weight, relative, kind, raw, outlooks):
+        for g, members in enumerate(self.sets):
+            label = members.find(raw)
+            if label is None:
+                continue
+            row = {"weight": weight, "copied": label.weight} if kind == "copy" else {"weight": weight, "again": True}
+            for e in [o[1] for o in outlooks if o[0] == g]:
+                members.experts[e].learn(x, Y, row, members.scaling)
+            if kind == "copy":
+                for expert in members.experts:
+                    if expert.gain:
+                        self.move_evidence(expert, relative)
+                    if expert.signal is not None:
+                        self.move_noise(expert, relative)
+                label.weight = min(label.weight + weight, 1e30)
+            label.met = self.t
+
+    def update_evidence(self, outlooks, w, Y, relative):
         means, v = np.array([o[3] for o in outlooks]), np.array([o[5] for o in outlooks])
         if self.labels:
             logs = np.maximum(log_softmax(means / v[:, None], axis=1) @ Y, np.log(1e-12))  # (G27)
@@ -411,18 +508,30 @@ class GraphMKL:
             logs = -np.log(v) / 2 - 2.5 * np.log(1 + (Y[0] - means[:, 0]) ** 2 / (4 * v))  # (G27)
         mixture = logsumexp(logs[[o[2] for o in outlooks]], b=w)
         for log, (g, e, *_) in zip(logs, outlooks, strict=True):
-            expert = self.sets[g].experts[e]
-            expert.evidence = (1 - self.problem.discount) * (expert.evidence + log - mixture)  # (G28)
+            self.sets[g].experts[e].gain = log - mixture
+            self.move_evidence(self.sets[g].experts[e], relative)
 
-    def update_noise(self, expert, mean, q, v, Y, unit):
+    def move_evidence(self, expert, relative):
+        gamma = self.problem.discount
+        kept = (1 - gamma) ** relative
+        expert.evidence = kept * expert.evidence + (1 - gamma) * (1 - kept) / gamma * expert.gain  # (G28)
+
+    def update_noise(self, expert, mean, q, v, Y, unit, relative):
         expert.rounds += 1
-        a = max(1 - self.problem.memory, 1 / (expert.rounds + 1))  # (G22)
         if len(Y) > 1:
-            slope = (Y @ mean - softmax(mean / v) @ mean) / v
-            expert.noise = np.clip(expert.noise * np.exp(-a * np.clip(slope, -2, 2)), 1e-2, 1e2)  # (G24)
+            expert.signal = np.clip((Y @ mean - softmax(mean / v) @ mean) / v, -2, 2)
         else:
-            gap = np.clip((Y[0] - mean[0]) / unit, -1e100, 1e100)
-            expert.noise = (1 - a) * expert.noise + a / (1 + q) * gap**2  # (G23)
+            expert.signal = np.clip((Y[0] - mean[0]) / unit, -1e100, 1e100) ** 2 / (1 + q)
+        self.move_noise(expert, relative)
+
+    def move_noise(self, expert, relative):
+        a = max(1 - self.problem.memory, 1 / (expert.rounds + 1))
+        a = 1 - (1 - a) ** relative  # (G22)
+        if self.labels:
+            expert.noise = np.clip(expert.noise * np.exp(-a * expert.signal), 1e-2, 1e2)  # (G24)
+            expert.signal *= 1 - a
+        else:
+            expert.noise = (1 - a) * expert.noise + a * expert.signal  # (G23)
 
     def watch(self, error, shares):
         misfit, scaling = self.sets[0].judged_wrong(), self.sets[0].scaling

@@ -83,7 +83,7 @@ def test_three_rounds_of_sfg_mkl_by_hand():
     V = np.array([[[math.pi / 2]], [[math.pi]]])
     A = np.array([[True, True], [False, True]])
     graph = Graph(order=np.array([[0, 1], [1, 0]]), A=A, cover=np.array([1.0, 0.0]))
-    problem = sfg_mkl.Problem(V, graph, Descent("squared", lam=0.1), Schedule(eta=0.5, xi=0.5))
+    problem = sfg_mkl.Problem(V, graph, Descent("squared", 0.1, "none", 10.0), Schedule(eta=0.5, xi=0.5))
 
     # p = (3/4, 1/4); 0.7 falls on node 0
     state = sfg_mkl.init(problem, np.array([0.7]))
@@ -343,7 +343,7 @@ def test_a_stabiliser_agrees_with_the_plain_step_where_that_is_short(stabiliser)
 
 @STABILISER
 def test_a_sample_of_weight_0_for_a_kernel_of_probability_0_counts_nothing(stabiliser):
-    assert importance(Descent(stabiliser=stabiliser), q=0.0, eta=0.5, weight=0.0) == 0
+    assert importance(Descent("squared", 1e-3, stabiliser, 10.0), q=0.0, eta=0.5, weight=0.0) == 0
 
 
 @EVERY_CASE

@@ -51,7 +51,7 @@ def test_the_header_of_the_build_has_every_constant():
     header = script["header"](constants.__file__, "omkl::graph_mkl")
     for name, value in vars(constants).items():
         if name.isupper() and not isinstance(value, tuple):
-            assert f" {name} = {value!r};" in header
+            assert any(f" {name} = {value!r}{end};" in header for end in ("", "u"))
     assert "constexpr long REFIT_AGES[] = {1, 2, 3, 4, 5, 6, 7, 8, 16, 64, 256};" in header
 
 
@@ -188,7 +188,7 @@ def calibrated(state, **changes):
 
 @pytest.mark.parametrize(("change", "complaint"), [
     (lambda s: s._replace(incumbent=1), "there is no incumbent"),
-    (lambda s: calibrated(s, half_widths=0 * s.calibration.half_widths), "a half width is not positive"),
+    (lambda s: calibrated(s, half_widths=0 * s.calibration.half_widths), "a half width is out of range"),
     (lambda s: calibrated(s, half_widths=20 * s.calibration.half_widths), "a half width is out of range"),
     (lambda s: calibrated(s, half_widths=s.calibration.half_widths[[1, 0, *range(2, 9)]]), "larger coverage are"),
     (lambda s: calibrated(s, half_widths=s.calibration.half_widths[1:]), "half_widths does not fit the problem"),
@@ -197,7 +197,8 @@ def calibrated(state, **changes):
     (lambda s: calibrated(s, total=-np.ones(2)), "cannot be negative"),
     (lambda s: calibrated(s, scale=-1.0), "the scale of the errors is out of range"),
     (lambda s: calibrated(s, rows=8), "the scale of the errors is out of range"),
-    (lambda s: calibrated(s, rows=501, scale=1.0), "the number of rows must be a count"),
+    (lambda s: calibrated(s, rows=2001, scale=1.0), "the number of rows must be a count"),
+    (lambda s: calibrated(s, evidence=np.full(2, 8.1), since=np.ones(2)), "evidence .* is out of range"),
     (lambda s: s._replace(sets=(s.sets[0]._replace(evidence=np.zeros(2)), s.sets[1])), "sets.0.evidence does not fit"),
     (lambda s: s._replace(sets=(s.sets[0], s.sets[1]._replace(age=-2))), "the age of a set must be a count"),
     (lambda s: s._replace(sets=(s.sets[0], s.sets[1]._replace(age=-1.0))), "the age of a set must be a count"),

@@ -10,7 +10,9 @@ from omkl import algorithms
 from omkl.algorithms import graph_mkl
 from omkl.algorithms.graph_mkl import experts, least_squares
 from omkl.algorithms.graph_mkl.constants import MAX_TEMPERATURE, MIN_TEMPERATURE, RANGE_MARGIN, SQUARE_SCALE, WINDOW
-from omkl.algorithms.graph_mkl.memory import Window, predict_from_memory, within_range
+from omkl.algorithms.graph_mkl.least_squares import Counting
+from omkl.algorithms.graph_mkl.memory import append_memory, predict_from_memory, within_range
+from omkl.algorithms.graph_mkl.memory import init as empty_window
 from omkl.algorithms.graph_mkl.scaling import Scaling
 
 
@@ -72,7 +74,7 @@ def test_a_row_of_weight_two_counts_as_two_rows_for_least_squares():
         for w in weights:
             phi = c.R[0] @ z
             evaluation = experts.Evaluation(z, phi, float(phi @ phi), np.zeros(1), 1.0)
-            c = experts.update(problem, c, scaling, {0: evaluation}, np.array([1.5]), w)
+            c = experts.update(problem, c, scaling, {0: evaluation}, np.array([1.5]), Counting(w))
         return c
 
     once, twice = after([2.0]), after([1.0, 1.0])
@@ -89,7 +91,9 @@ def test_a_gradient_expert_closes_its_step_of_the_gap(step):
     z = np.random.default_rng(0).normal(size=12)
     z /= np.linalg.norm(z)
     evaluation = experts.Evaluation(z, np.zeros(0), 0.0, np.zeros(1), 1.0)
-    c = experts.update(problem, experts.fresh_coefficients(problem), scaling, {1: evaluation}, np.array([3.0]), 1.0)
+    c = experts.update(
+        problem, experts.fresh_coefficients(problem), scaling, {1: evaluation}, np.array([3.0]), Counting(1.0)
+    )
     assert float(c.theta[0, 1, 0] @ z) == pytest.approx(3.0 * step)
 
 
@@ -162,7 +166,7 @@ def test_a_linear_function_is_followed_far_out_but_not_beyond_the_range_of_the_t
 
 @pytest.mark.parametrize(("mean", "bounded"), [(2.0, 2.0), (9.0, 4.5), (-9.0, 0.5)])
 def test_a_mean_is_brought_back_to_the_range_of_the_targets_and_half_of_it(mean, bounded):
-    window = Window(np.zeros((1, WINDOW)), np.zeros((1, WINDOW)))
+    window = empty_window(problem_of(small(), d=1))
     window.Y[0, :3] = 1.5, 3.5, 2.0  # range 2, of which half goes to either side
     assert within_range(window, 3, np.array([mean]))[0] == bounded
     assert within_range(window, 0, np.array([mean]))[0] == mean
@@ -174,8 +178,9 @@ def test_a_logistic_step_is_a_newton_step_on_the_penalised_loss():
     ridge, z = 0.5, rng.normal(size=5)
     R, theta, label = np.eye(5) / np.sqrt(ridge), np.zeros((2, 5)), np.array([0.0, 1.0])
     phi = R @ z
-    gap, curvature = experts.newton_step(np.zeros(2), label)
-    R, theta = least_squares.update(R, theta, phi, gap, curvature, min_leverage=0.0)
+    move, counted = experts.newton_steps(np.zeros(2), label, float(phi @ phi), Counting(1.0), min_leverage=0.0)
+    theta = theta + np.outer(move, least_squares.P_times(R, phi))
+    R = least_squares.downdated(R, phi, counted)
     P = np.linalg.inv(ridge * np.eye(5) + 0.25 * np.outer(z, z))
     np.testing.assert_allclose(R.T @ R, P, rtol=1e-12)
     np.testing.assert_allclose(theta, np.outer(label - 0.5, P @ z), rtol=1e-12)
@@ -195,8 +200,11 @@ def test_labels_decided_by_the_length_of_a_row_are_soon_learned():
 def test_a_memory_expert_is_the_kernel_regression_on_the_rows_in_its_window():
     rng = np.random.default_rng(0)
     X, Y, x, width = rng.normal(size=(50, 2)), rng.normal(size=50), rng.normal(size=2), 0.4
-    window = Window(np.zeros((2, WINDOW)), np.zeros((1, WINDOW)))
-    window.X[:, :50], window.Y[0, :50] = X.T, Y
+    copies = rng.integers(1, 4, size=50)
+    window = empty_window(problem_of(small(), d=2))
+    for j in range(50):
+        window = append_memory(window, j, X[j], Y[j : j + 1], float(copies[j]))
+    X, Y = np.repeat(X, copies, axis=0), np.repeat(Y, copies)
     k = np.exp(-np.square(X - x).sum(axis=1) / (2 * width**2))
     mean, leverage = predict_from_memory(window, 50, x, width)
     assert mean[0] == pytest.approx(k @ Y / k.sum())
@@ -204,7 +212,7 @@ def test_a_memory_expert_is_the_kernel_regression_on_the_rows_in_its_window():
 
 
 def test_a_memory_expert_without_rows_predicts_zero_with_the_leverage_of_one_row():
-    window = Window(np.zeros((2, WINDOW)), np.ones((3, WINDOW)))
+    window = empty_window(problem_of(small(task="classification", outputs=3), d=2))
     mean, leverage = predict_from_memory(window, 0, np.zeros(2), 0.1)
     assert (mean == 0).all()
     assert leverage == 1
@@ -220,7 +228,7 @@ def test_the_noise_of_numbers_is_the_mean_squared_error():
     gaps = np.random.default_rng(0).normal(size=30)
     for gap in gaps:
         evaluation = experts.Evaluation(np.zeros(0), np.zeros(0), 0.0, np.zeros(1), 1.0)
-        noise = experts.update_noise(problem, noise, scaling, {0: evaluation}, 2.0 * gap)
+        noise, _ = experts.update_noise(problem, noise, scaling, {0: evaluation}, 2.0 * gap, 1.0)
     # the start counts as one row, as long as 1 / rows is above 1 - memory
     assert noise.level[0] == pytest.approx((1 + np.square(gaps).sum()) / 31)
     assert noise.rounds[0] == 30
@@ -229,10 +237,13 @@ def test_the_noise_of_numbers_is_the_mean_squared_error():
 
 @pytest.mark.parametrize(("label", "ends_at"), [(0.0, MIN_TEMPERATURE), (1.0, MAX_TEMPERATURE)])
 def test_the_temperature_falls_where_the_most_likely_label_is_right_and_rises_where_it_is_wrong(label, ends_at):
-    temperature, path = 1.0, []
+    problem = problem_of(small(task="classification", outputs=2, memory=0.5), d=2)
+    scaling = Scaling(np.zeros(2), np.ones(2), np.zeros(2), 1.0)
+    noise, temperature, path = experts.fresh_noise(problem), 1.0, []
     for _ in range(300):
         evaluation = experts.Evaluation(np.zeros(0), np.zeros(0), 0.0, np.array([0.9, 0.1]), temperature)
-        temperature = experts.temperature_after(temperature, evaluation, 1.0, label, 0.5)
+        noise, _ = experts.update_noise(problem, noise, scaling, {0: evaluation}, label, 1.0)
+        temperature = float(noise.level[0])
         path.append(temperature)
     steps = np.diff([1.0, *path])
     assert (steps <= 0).all() if label == 0 else (steps >= 0).all()

@@ -9,7 +9,13 @@ from streams import raw_and_turning as stream
 
 import omkl
 from omkl.algorithms.graph_mkl import intervals
-from omkl.algorithms.graph_mkl.constants import HALF_WIDTH_RANGE, LEVELS, MIN_SCALE, START_HALF_WIDTHS
+from omkl.algorithms.graph_mkl.constants import (
+    HALF_WIDTH_RANGE,
+    LEVELS,
+    MIN_SCALE,
+    SCALE_OF_MEAN,
+    START_HALF_WIDTHS,
+)
 from omkl.algorithms.graph_mkl.intervals import Deviation
 from omkl.algorithms.graph_mkl.upgrade import of_all_levels
 
@@ -71,7 +77,7 @@ def test_the_reported_deviation_does_not_follow_the_restless_noise_of_the_expert
     for error, noise in zip(errors, rng.uniform(0.5, 2, 1000), strict=True):
         restless = intervals.update(restless, Deviation(noise, noise), float(error))
     for noise in (0.5, 2.0):
-        assert intervals.reported(restless, Deviation(noise, noise)) == restless.scale
+        assert intervals.reported(restless, Deviation(noise, noise)) == intervals.current_scale(restless)
     assert restless.scale == pytest.approx(calibrated(errors).scale, rel=1e-3)
 
 
@@ -85,16 +91,58 @@ def true_coverage(calibration, scale, level=0.9):
     return 2 * stats.norm.cdf(half_widths_of(calibration)[LEVELS.index(level)] / scale) - 1
 
 
-@pytest.mark.parametrize(("factor", "rows"), [(3.0, 30), (1 / 3, 40), (1.5, 80), (1 / 1.5, 80)])
-def test_coverage_is_back_soon_after_a_change_of_the_noise(factor, rows):
+@pytest.fixture(scope="module")
+def settled():
+    """Calibrations after 500 errors of a normal distribution."""
+    return [calibrated(np.random.default_rng(seed).normal(size=500)) for seed in range(24)]
+
+
+@pytest.mark.parametrize(("factor", "rows", "low", "high"), [
+    (3.0, 8, 0.7, 0.9), (3.0, 24, 0.85, 0.95), (1 / 3, 32, 0.85, 0.935), (1 / 3, 48, 0.85, 0.95),
+    (1.5, 16, 0.82, 0.9), (1.5, 24, 0.84, 0.95), (1 / 1.5, 24, 0.9, 0.968), (1 / 1.5, 48, 0.85, 0.95),
+])  # fmt: skip
+def test_coverage_is_back_soon_after_a_change_of_the_noise(settled, factor, rows, low, high):
     found = []
-    for seed in range(12):
-        rng = np.random.default_rng(seed)
-        before = calibrated(rng.normal(size=700))
-        after = calibrated(factor * rng.normal(size=rows), before)
-        found.append(true_coverage(after, factor))
-        assert abs(true_coverage(before, factor) - 0.9) > 0.05  # it was not there at once
-    assert abs(np.mean(found) - 0.9) < 0.05
+    for seed, before in enumerate(settled):
+        errors = factor * np.random.default_rng(1000 + seed).normal(size=rows)
+        found.append(true_coverage(calibrated(errors, before), factor))
+    assert abs(np.mean([true_coverage(before, factor) for before in settled]) - 0.9) > 0.05  # it was not there at once
+    assert low < np.mean(found) < high
+
+
+def test_coverage_is_steady_where_nothing_changes(settled):
+    found = []
+    for seed, calibration in enumerate(settled[:6]):
+        for errors in np.random.default_rng(2000 + seed).normal(size=(60, 20)):
+            calibration = calibrated(errors, calibration)
+            found.append(true_coverage(calibration, 1.0))
+    assert np.mean(found) == pytest.approx(0.9, abs=0.01)
+    assert np.std(found) < 0.02
+
+
+def test_the_current_scale_moves_with_the_evidence_and_stays_between_the_old_and_the_new_one():
+    before = calibrated(np.random.default_rng(0).normal(size=500))._replace(
+        evidence=np.zeros(2), since=np.zeros(2), total=np.zeros(2)
+    )
+    assert intervals.current_scale(before) == before.scale
+    for side, mean in ((0, 3.0), (1, 0.3)):
+        seen = []
+        for evidence in (0.5, 2.0, 4.0, 7.0):
+            pair = np.eye(2)[side]
+            doubted = before._replace(evidence=evidence * pair, since=20 * pair, total=20 * mean * before.scale * pair)
+            seen.append(intervals.current_scale(doubted))
+        order = [before.scale, *seen, SCALE_OF_MEAN * mean * before.scale]
+        assert order == sorted(order, reverse=bool(side))
+
+
+def test_more_evidence_is_asked_for_a_smaller_scale_than_for_a_larger_one():
+    """Half the weight at a likelihood ratio of 26 and of 201."""
+    before = calibrated(np.random.default_rng(0).normal(size=500))
+    for side, ratio in ((0, 26.0), (1, 201.0)):
+        pair, new = np.eye(2)[side], (2.0, 0.5)[side]
+        total = ((96 + 4) * new - 4) / SCALE_OF_MEAN * before.scale  # with the four rows of the old scale: `new`
+        doubted = before._replace(evidence=np.log(ratio) * pair, since=96 * pair, total=total * pair)
+        assert intervals.current_scale(doubted) == pytest.approx(before.scale * np.sqrt(new))
 
 
 @pytest.mark.parametrize("silent", [0.0, 1e-17])

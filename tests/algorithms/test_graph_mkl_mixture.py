@@ -60,8 +60,7 @@ def test_an_expert_that_predicts_better_than_the_mixture_gains_evidence():
     weights = [np.zeros(problem.experts), np.zeros(problem.experts)]
     weights[0][:2] = 0.5
     part = {0: evaluation(1.0, 1.0), 1: evaluation(3.0, 1.0), 2: evaluation(2.0, 1.0)}
-    before = [np.zeros(problem.experts), np.zeros(problem.experts)]
-    after = mixture.update_evidence(problem, before, [part, {}], weights, 1.0)[0]
+    after = mixture.gains(problem, [part, {}], weights, 1.0)[0]
     assert after[0] > 0 > after[1]
     assert after[2] != 0  # explorers gather evidence too
     assert not after[3:].any()

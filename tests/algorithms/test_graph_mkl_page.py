@@ -170,3 +170,26 @@ def test_labels_with_sparse_inputs():
     expected, actual, page = page_and_library(settings, X, y, sparse=5)
     np.testing.assert_allclose(actual.predictions, expected.predictions, atol=TOLERANCE)
     assert page.sets[0].scaling.sparse.all()
+
+
+def with_repeats(X, y):
+    """Rows with copies, then some of them again in another order, then all with new ones; and weights."""
+    rng = np.random.default_rng(0)
+    copies = np.repeat(np.arange(120), rng.choice([1, 3], size=120))
+    rows = np.concatenate([copies, rng.permutation(120), np.arange(len(X))])
+    return X[rows], y[rows], rng.choice([0.0, 0.3, 1.0, 4.5], size=len(rows), p=[0.1, 0.2, 0.5, 0.2])
+
+
+def test_numbers_with_copies_rows_that_are_shown_again_and_weights():
+    X, y, weight = with_repeats(*number_stream(170, 170))
+    page, library, learner = page_and_library(GraphSettings(**SMALL), X, y, weight)
+    assert learner.sets[0].age < 250 < len(X)
+    assert_same_numbers(page, library)
+
+
+def test_labels_with_copies_rows_that_are_shown_again_and_weights():
+    X, y, weight = with_repeats(*label_stream(170, 170))
+    settings = GraphSettings(task="classification", outputs=3, **SMALL)
+    page, library, learner = page_and_library(settings, X, y, weight)
+    assert learner.sets[0].age < 250 < len(X)
+    np.testing.assert_allclose(library.predictions, page.predictions, atol=TOLERANCE)

@@ -25,7 +25,7 @@ def test_rows_are_scaled_by_the_mean_and_deviation_of_those_that_are_there():
     X = np.random.default_rng(0).normal(size=(200, 3)) * [1e-3, 1.0, 1e3] + 7
     X[:150, 1] = np.nan
     start = Scaling(np.zeros(3), np.zeros(3), np.zeros(1), 0.0)
-    s = scaling.estimated("regression", start, X, np.arange(200.0)[:, None])
+    s = scaling.estimated("regression", start, X, np.arange(200.0)[:, None], np.ones(200))
     np.testing.assert_allclose(s.mean, np.nanmean(X, axis=0))
     np.testing.assert_allclose(s.scale, 1 / np.nanstd(X, axis=0))
     assert s.shift[0] == pytest.approx(99.5)
@@ -99,7 +99,7 @@ def test_the_rounding_of_the_mean_of_a_constant_target_is_no_unit(constant):
     start = Scaling(np.zeros(1), np.zeros(1), np.zeros(1), 0.0)
     Y = np.full((FIRST_ROWS, 1), constant)
     for rows in range(1, FIRST_ROWS + 1):
-        assert scaling.estimated("regression", start, np.zeros((rows, 1)), Y[:rows]).unit == 0
+        assert scaling.estimated("regression", start, np.zeros((rows, 1)), Y[:rows], np.ones(rows)).unit == 0
 
 
 @pytest.mark.parametrize("backend", ["engine", "numpy"])
@@ -123,7 +123,9 @@ def test_the_first_change_of_a_constant_target_is_its_unit(backend, rows):
 def judged(column, task="regression", scale=1.0, center=0.0, constant=False):
     """Whether the scaling fits after these values of one input, or of the target where the task is `target`."""
     target = task == "target"
-    first = FirstRows(np.random.default_rng(9).normal(size=(FIRST_ROWS, 1)), np.zeros((FIRST_ROWS, 1)), np.ones(0))
+    first = FirstRows(
+        np.random.default_rng(9).normal(size=(FIRST_ROWS, 1)), np.zeros((FIRST_ROWS, 1)), np.ones(FIRST_ROWS)
+    )
     if constant:
         first.X[:] = center
     scale_ = Scaling(np.array([center]), np.array([scale]), np.zeros(1), 1.0)

@@ -9,7 +9,7 @@ import omkl.river
 from omkl import algorithms, engine
 from omkl.algorithms import graph_mkl
 from omkl.algorithms.graph_mkl.constants import MAX_FULL_INPUTS
-from omkl.algorithms.graph_mkl.least_squares import diagonal_of, update
+from omkl.algorithms.graph_mkl.least_squares import Counting, diagonal_of, update
 from omkl.algorithms.graph_mkl.state import set_shapes
 from omkl.algorithms.graph_mkl.upgrade import upgrade
 from omkl.arrays import leaves
@@ -35,8 +35,8 @@ def test_a_row_leaves_the_variances_that_the_full_covariance_would_have(size):
     rng = np.random.default_rng(0)
     R, theta = np.full((1, 6), 2.0), np.zeros((1, 6))
     for z in size * rng.normal(size=(30, 6)):
-        full, coefficients = update(np.diag(R[0]), theta, R[0] * z, 1 - theta @ z, 2.0, min_leverage=0.0)
-        R, theta = update(R, theta, R[0] * z, 1 - theta @ z, 2.0, min_leverage=0.0)
+        full, coefficients = update(np.diag(R[0]), theta, R[0] * z, 1 - theta @ z, Counting(2.0), min_leverage=0.0)
+        R, theta = update(R, theta, R[0] * z, 1 - theta @ z, Counting(2.0), min_leverage=0.0)
         np.testing.assert_allclose(R, diagonal_of(full), rtol=1e-12)
         np.testing.assert_allclose(theta, coefficients, rtol=1e-12)
 
@@ -44,7 +44,7 @@ def test_a_row_leaves_the_variances_that_the_full_covariance_would_have(size):
 def test_a_row_of_a_single_feature_leaves_a_positive_variance():
     R, theta = np.full((1, 3), 1e9), np.zeros((1, 3))
     for z in [np.array([1e9, 0.0, 0.0])] * 5:
-        R, theta = update(R, theta, R[0] * z, 1 - theta @ z, 1.0, min_leverage=0.0)
+        R, theta = update(R, theta, R[0] * z, 1 - theta @ z, Counting(1.0), min_leverage=0.0)
         assert (R > 0).all()
         assert np.isfinite(theta).all()
 
@@ -63,8 +63,8 @@ def test_where_features_never_meet_a_diagonal_is_exact():
     full, diagonal = (np.eye(5) / 0.1, np.zeros((1, 5))), (np.full((1, 5), 10.0), np.zeros((1, 5)))
     for k in rng.integers(5, size=60):
         z, target = np.eye(5)[k] * rng.normal(), rng.normal(size=1)
-        full = update(*full, full[0] @ z, target - full[1] @ z, 1.0, min_leverage=0.05)
-        diagonal = update(*diagonal, diagonal[0][0] * z, target - diagonal[1] @ z, 1.0, min_leverage=0.05)
+        full = update(*full, full[0] @ z, target - full[1] @ z, Counting(1.0), min_leverage=0.05)
+        diagonal = update(*diagonal, diagonal[0][0] * z, target - diagonal[1] @ z, Counting(1.0), min_leverage=0.05)
     np.testing.assert_allclose(diagonal[1], full[1], rtol=1e-12)
     np.testing.assert_allclose(diagonal_of(full[0]), diagonal[0], rtol=1e-12)
 

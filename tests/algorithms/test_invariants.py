@@ -80,6 +80,7 @@ def test_a_state_with_an_index_out_of_range_is_refused(case: Case):
 def test_a_problem_with_a_value_that_cannot_be_is_refused(case: Case):
     problem, check = case.problem(3), case.algorithm.check_problem
     check(problem)
+    check(case.problem(1))
     for name, leaf in leaves(problem).items():
         if isinstance(leaf, np.ndarray):
             assert refuses(check, replaced(problem, name, leaf[None])), name
@@ -135,6 +136,7 @@ PROBLEM_EDITS = {
     "descent.radius": [lambda _: 0.0, lambda _: np.inf],
     "M": [lambda _: 0, lambda _: 10**7],
     "budget": [lambda _: LARGEST_COUNT],
+    "d": [lambda _: 0],
     "active": [lambda _: 1, lambda _: 10**6],
     "warm_up": [lambda _: 0, lambda _: LARGEST_COUNT],
     "trial": [lambda _: LARGEST_COUNT],
@@ -157,7 +159,7 @@ STATE_EDITS = {
     "calibration.since": [*NOT_FINITE, lambda a: -1 - a, lambda a: a + 0.5, lambda a: a + 1e19],
     "calibration.total": [*NOT_FINITE, lambda a: -1 - a, lambda a: a + 1e300],
     "calibration.scale": [lambda _: -1.0, lambda _: np.nan, lambda _: np.inf, lambda _: 1e300],
-    "calibration.rows": [lambda _: -1, lambda _: 501, lambda _: 1.5, lambda _: LARGEST_COUNT],
+    "calibration.rows": [lambda _: -1, lambda _: 2001, lambda _: 1.5, lambda _: LARGEST_COUNT],
     "trend.fast": [lambda _: -1.0],
     "trial.incumbent": [lambda _: -1.0],
     **{f"sets.0.{name}": NOT_FINITE for name in (
@@ -178,6 +180,14 @@ STATE_EDITS = {
     "sets.0.first.weight": [*NOT_FINITE, lambda a: first(a, -1.0), lambda a: first(a, 1e31)],
     "sets.0.first.sparse": [*NOT_FINITE, lambda a: first(a, 1e95)],
     "sets.0.window.Y": [*NOT_FINITE, lambda a: first(a, 1e95)],
+    "sets.0.window.weight": [*NOT_FINITE, lambda a: first(a, -1.0), lambda a: first(a, 1e31), lambda a: first(a, 0.0)],
+    "sets.0.window.met": [lambda a: first(a, -1), lambda a: first(a, 82)],
+    "sets.0.window.returned": [lambda a: first(a, -1), lambda a: first(a, 2)],
+    "sets.0.judged.gain": NOT_FINITE,
+    "sets.0.judged.signal": NOT_FINITE,
+    "repeats": [lambda _: -1.0, lambda _: 9.0, lambda _: np.nan],
+    "weights.mean": [lambda _: -1.0, lambda _: 1e6, lambda _: np.nan],
+    "weights.square": [lambda _: -1.0, lambda _: 1e61, lambda _: np.inf],
     "sets.0.block.rows": [lambda a: first(a, -1), lambda a: first(a, 81)],
     "sets.0.block.mean": [*NOT_FINITE, lambda a: first(a, 1e95)],
     "sets.0.block.square": [*NOT_FINITE, lambda a: first(a, -1.0)],
@@ -191,6 +201,7 @@ def test_a_problem_that_breaks_one_invariant_is_refused(case: Case):
     problem, check = case.problem(3), case.algorithm.check_problem
     if "beta" in problem._fields:
         problem = problem._replace(beta=0.01)
+    check(problem)
     for name, edits in PROBLEM_EDITS.items():
         if name in leaves(problem):
             for k, edit in enumerate(edits):
@@ -230,5 +241,5 @@ def test_every_part_of_a_problem_and_a_state_has_an_edit():
 
 COVERED_ABOVE = {  # by the tests of counts, words and flags
     "t", "node", "rounds", "incumbent", "loss", "stabiliser", "anytime", "commit", "commit_after", "freeze_after",
-    "weighted", "d", "task", "K", "stack", "slow", "challenger", "beta",
+    "weighted", "d", "task", "K", "key", "stack", "slow", "challenger", "beta",
 }  # fmt: skip

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omkl.algorithms.graph_mkl.least_squares import downdate, marginalise_features, update
+from omkl.algorithms.graph_mkl.least_squares import Counting, downdate, marginalise_features, update
 
 
 def test_factor_and_coefficients_are_those_of_the_ridge_regression():
@@ -13,7 +13,7 @@ def test_factor_and_coefficients_are_those_of_the_ridge_regression():
     Z, t, ridge = rng.normal(size=(40, 7)), rng.normal(size=40), 0.3
     R, theta = np.eye(7) / np.sqrt(ridge), np.zeros((1, 7))
     for z, target in zip(Z, t, strict=True):
-        R, theta = update(R, theta, R @ z, target - theta @ z, 1.0, min_leverage=0.0)
+        R, theta = update(R, theta, R @ z, target - theta @ z, Counting(1.0), min_leverage=0.0)
         assert (np.tril(R) == R).all()
     P = np.linalg.inv(ridge * np.eye(7) + Z.T @ Z)
     np.testing.assert_allclose(R.T @ R, P, rtol=1e-10)
@@ -36,7 +36,7 @@ def test_a_row_lowers_its_leverage_to_min_leverage_at_most():
     for _ in range(500):
         z, before, theta_before = rng.normal(size=5), R.T @ R, theta
         phi = R @ z
-        R, theta = update(R, theta, phi, np.ones(1), 1.0, min_leverage=0.05)
+        R, theta = update(R, theta, phi, np.ones(1), Counting(1.0), min_leverage=0.05)
         q, after = phi @ phi, z @ R.T @ R @ z
         np.testing.assert_allclose(after, max(q / (1 + q), min(q, 0.05)), rtol=1e-9)
         assert np.linalg.eigvalsh(before - R.T @ R).min() > -1e-12 * np.linalg.norm(before)

@@ -1,6 +1,7 @@
 """What both implementations are given, so that comparing them shows no fault: settings, rates, limits of checks."""
 
 import math
+from contextlib import nullcontext
 
 import numpy as np
 import pytest
@@ -8,10 +9,11 @@ from streams import gaussians
 
 from omkl import GraphSettings, Settings, algorithms
 from omkl.algorithms import invariants
-from omkl.algorithms.descent import Descent
+from omkl.algorithms.descent import Descent, require_finite_step
 from omkl.algorithms.nodes import next_node
 from omkl.algorithms.schedule import Schedule
 from omkl.algorithms.weights import draw, normalised
+from omkl.errors import DivergenceError
 from omkl.graph import Graph, similarity_graph
 from omkl.kernels import dictionary
 
@@ -242,3 +244,37 @@ def test_stored_rows_of_omkr_have_zeros_for_features_that_come_later():
     np.testing.assert_array_equal(grown.S, [*state.S, [0, 0], [0, 0]])
     x = np.array([0.1, 0.4])
     assert algorithm.predict(more, grown, np.append(x, [0, 0])) == algorithm.predict(few, state, x)
+
+
+# theta of the next round: shrink = 1 - 2 ridge k, plus k times the derivative of the loss along z, which has length 1
+STEPS = {
+    "all is moderate": (1.0, 0.0, 1.0, True),
+    "theta is large": (1e153, 0.0, 1.0, True),
+    "theta overflows as it grows": (1e60, 1e100, 1.0, False),
+    "theta is as long as can be and shrinks": (1.3e154, 0.4, 1.0, True),
+    "the step overflows": (1.0, 0.0, 1e160, False),
+    "theta and the step overflow together": (1.1e154, 0.0, 0.55e154, False),
+    "the step is large": (1.0, 0.0, 1e153, True),
+}
+
+
+@pytest.mark.parametrize(("size", "ridge", "error", "finite"), STEPS.values(), ids=STEPS.keys())
+@pytest.mark.parametrize("stabiliser", ["none", "aware"])
+def test_a_step_after_which_theta_is_too_long_for_a_double_is_a_divergence(size, ridge, error, finite, stabiliser):
+    descent = Descent("squared", ridge, stabiliser, 1.0)
+    theta = np.array([[size, 0.0], [0.0, 0.0]])
+    expected = nullcontext() if finite or stabiliser == "aware" else pytest.raises(DivergenceError)
+    with np.errstate(over="ignore"), expected:
+        require_finite_step(descent, theta, f=error, y=0.0, k=1.0)
+
+
+@pytest.mark.parametrize("learner", ["sfg-mkl", "sfg-mkl-r"])
+def test_a_heavy_row_is_learned_where_the_step_is_short(learner):
+    """The step has the length of the learning rate times the weight, not that of either."""
+    algorithm = algorithms.get(learner)
+    settings = Settings(kernels=gaussians(3), n_features=2, out_degree=1, stabiliser="none", learning_rate=1e-30)
+    problem = algorithms.problem(learner, settings, d=1)
+    uniforms = np.full(algorithm.uniforms(problem), 0.5)
+    state = algorithm.init(problem, uniforms)
+    state, _ = algorithm.step(problem, state, np.ones(1), 1e99, uniforms, 1e60)
+    assert 1e125 < np.abs(state.theta).max() < np.inf

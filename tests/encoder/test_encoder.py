@@ -1,16 +1,26 @@
 """What an encoder tells its reader, and batches without rows."""
 
+from typing import Any
+
 import numpy as np
 import pyarrow as pa
+import pytest
 
-from omkl.encoder.columns import Encoder
+from omkl.encoder import columns
+from omkl.encoder.columns import Column, Encoder
 from omkl.encoder.table import Batch
+from omkl.errors import ModelFileError
+from omkl.stream.targets import Target
 
 
-def encoder_of(**columns: list[str | None]) -> Encoder:
-    encoder = Encoder(lambda about, text: None)
-    n = len(next(iter(columns.values())))
-    encoder.encode(Batch(np.arange(n), {name: pa.array(cells, pa.string()) for name, cells in columns.items()}))
+def quiet(about: str, text: str) -> None:
+    pass
+
+
+def encoder_of(**cells: list[str | None]) -> Encoder:
+    encoder = Encoder(quiet)
+    n = len(next(iter(cells.values())))
+    encoder.encode(Batch(np.arange(n), {name: pa.array(column, pa.string()) for name, column in cells.items()}))
     return encoder
 
 
@@ -33,9 +43,40 @@ def test_a_batch_without_rows_has_every_feature_and_no_value():
 
 
 def test_every_text_value_has_a_feature_that_is_1_in_its_rows_and_0_elsewhere():
-    encoder = Encoder(lambda about, text: None)
+    encoder = Encoder(quiet)
     cells = ["red", "blue", "red", None, "green"]
     encoded = encoder.encode(Batch(np.arange(5), {"b": pa.array(cells)}))
     for text in ("red", "blue", "green"):
         assert encoded.features[f"b={text}"].tolist() == [float(cell == text) for cell in cells]
     assert [encoded.arrivals[f"b={text}"] for text in ("red", "blue", "green")] == [0, 1, 4]
+
+
+def test_only_columns_of_numbers_that_are_not_booleans_stay_plain_numbers():
+    encoder = Encoder(quiet)
+    encoder.encode(Batch(np.arange(2), {"truth": pa.array([True, False]), "whole": pa.array([1, 2])}))
+    assert encoder.plain_numbers() == {"whole"}
+
+
+def test_features_beyond_the_most_are_left_out(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(columns, "MAX_FEATURES", 300)
+    encoder = Encoder(quiet)
+    encoded = encoder.encode(Batch(np.arange(1), {f"c{k}": pa.array([1.0]) for k in range(310)}))
+    assert list(encoder.features) == list(encoded.features) == [f"c{k}" for k in range(300)]
+
+
+@pytest.mark.parametrize("count", [0, columns.MAX_CATEGORIES - 1, columns.MAX_CATEGORIES])
+def test_a_column_of_a_file_has_at_most_as_many_categories_as_one_can_have(count: int):
+    Column(kind="category", categories=[str(k) for k in range(count)]).check()
+
+
+def test_a_column_of_a_file_with_too_many_categories_is_refused():
+    with pytest.raises(ModelFileError, match="too many categories"):
+        Column(kind="category", categories=[str(k) for k in range(columns.MAX_CATEGORIES + 1)]).check()
+
+
+@pytest.mark.parametrize("cells", [["1", None, "2.5"], [1.0, None, 2.5]], ids=["text", "numbers"])
+def test_targets_are_numbers_for_regression_and_labels_for_classification(cells: list[Any]):
+    values = Target("y", "regression", quiet).read(pa.array(cells), learn=True)
+    np.testing.assert_array_equal(values, [1.0, np.nan, 2.5])
+    labels = Target("y", "classification", quiet).read(pa.array(cells), learn=True)
+    assert labels.tolist() == ["1", None, "2.5"]

@@ -284,7 +284,7 @@ def sine_and_cosine(phases, isa, D=1):
     for part in (0, 1):
         theta = np.zeros((1, 2, D))
         theta[0, part, -1] = math.sqrt(D)
-        problem = raker.Problem(np.ones((1, 1, D)), Descent(), Schedule(0.1, 0.1))
+        problem = raker.Problem(np.ones((1, 1, D)), Descent("squared", 1e-3, "none", 10.0), Schedule(0.1, 0.1))
         checkpoint = Checkpoint(raker.State(theta, np.zeros(1), 0), np.random.PCG64(0).state, 0)
         online = Online("raker", problem, checkpoint=checkpoint, isa=isa)
         out.append(online.predict_rows(np.asarray(phases, dtype=float)[:, None]))
@@ -323,7 +323,7 @@ def test_the_engine_and_numpy_agree_where_some_phases_are_outside_the_range_of_t
 @pytest.mark.parametrize("lam", [0.0, 1e-22, 1e-9, 1e-3, 0.3, 0.7, 40.0, 1e12, 1e250])
 def test_an_aware_step_of_any_length_is_the_same_in_the_engine_and_in_numpy(isa, loss, lam):
     V, x = np.array([[[0.7, -1.3, 0.4]]]), np.array([1.5])
-    problem = raker.Problem(V, Descent(loss, lam, "aware"), Schedule(1.0, 0.0))
+    problem = raker.Problem(V, Descent(loss, lam, "aware", 10.0), Schedule(1.0, 0.0))
     z = features(V[0], x)
     for f in (0.0, 1e-9, 0.3, 1.0, 4.66, 60.0, 1e6):
         for sign in (-1, 1):

@@ -266,7 +266,7 @@ def challenged(rows):
         online.run(*stream(rows, seed=1))
         state = online.state
         assert [s.age for s in state.sets] == [301 + rows, rows]
-    return problem, state, x, y
+    return problem, state, x + 0.5, y  # a row that has not come
 
 
 @pytest.mark.parametrize(("fast", "rounds", "starts"), [(50.0, 199, False), (50.0, 200, True), (15.0, 400, False)])
@@ -284,8 +284,8 @@ def test_engine_and_reference_agree_on_a_challenger_that_starts_in_the_place_of_
     assert [s.age for s in state.sets] == [341, -1]
     assert state.sets[1].first.X.any()
     state = state._replace(trend=Trend(50.0, 10.0, 400))
-    assert not graph_mkl.step(problem, state, x, y, np.zeros(2))[0].sets[1].first.X.any()
-    assert_a_round_agrees(problem, state, x, y)
+    assert not graph_mkl.step(problem, state, x + 1, y, np.zeros(2))[0].sets[1].first.X.any()
+    assert_a_round_agrees(problem, state, x + 1, y)
 
 
 @pytest.mark.parametrize("rows", [-1, 0, SILENT_ROUNDS - 1, SILENT_ROUNDS, 38])
@@ -312,3 +312,20 @@ def test_engine_and_reference_agree_on_the_rank_of_experts_of_equal_evidence():
     now = graph_mkl.step(problem, state, x, y, np.zeros(2))[0]
     assert (now.sets[0].selection.rank != state.sets[0].selection.rank).any()
     assert_a_round_agrees(problem, state, x, y)
+
+
+@pytest.mark.parametrize("task", ["regression", "classification"])
+@pytest.mark.parametrize("weight", [0.5, 1.0, 3.7])
+def test_engine_and_reference_agree_on_copies_and_on_rows_that_are_shown_again(task, weight):
+    changes = {} if task == "regression" else {"task": task, "outputs": 3}
+    problem, state, x, y = after(90, **changes)
+    state, _ = graph_mkl.step(problem, state, x, y, np.zeros(2))
+    before = state.sets[0].age
+    assert graph_mkl.step(problem, state, x, y, np.zeros(2))[0].sets[0].age == before
+    assert_a_round_agrees(problem, state, x, y, weight)  # a copy
+    state = state._replace(repeats=8.0, t=state.t + 30)
+    assert graph_mkl.step(problem, state, x, y, np.zeros(2))[0].sets[0].age == before
+    assert_a_round_agrees(problem, state, x, y, weight)  # shown again
+    state = state._replace(repeats=0.0)
+    assert graph_mkl.step(problem, state, x, y, np.zeros(2))[0].sets[0].window.returned.sum() == 2
+    assert_a_round_agrees(problem, state, x, y, weight)  # a row that has come again by itself

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from omkl.errors import ModelFileError
+from omkl.persist import container
 from omkl.persist.container import VERSION, Content, pack, unpack
 
 ARRAYS = {
@@ -108,3 +109,36 @@ def test_every_changed_byte_is_noticed():
     for k in range(len(data)):
         with pytest.raises(ModelFileError):
             unpack(data[:k] + bytes([data[k] ^ 1]) + data[k + 1 :])
+
+
+def test_two_bytes_of_arrays_allow_one_more_value(monkeypatch):
+    monkeypatch.setattr(container, "MOST_VALUES", 0)
+    for n in (1, 30):
+        values = n + 8  # what begins with a brace or bracket, or comes after a comma
+        for m in (2 * values, 2 * values - 1):
+            data = by_hand({"kind": "some", "body": [0] * n, "arrays": [["a", "bool", [m]]]}, bytes(m))
+            if m == 2 * values:
+                assert len(unpack(data).arrays["a"]) == m
+            else:
+                said = f"too much: {values} values in its header, at most {values - 1} with {m} bytes of arrays"
+                with pytest.raises(ModelFileError, match=said):
+                    unpack(data)
+
+
+def test_objects_count_as_values(monkeypatch):
+    monkeypatch.setattr(container, "MOST_VALUES", 0)
+    with pytest.raises(ModelFileError, match="too much: 17 values"):  # three commas, a list and 13 objects
+        unpack(by_hand(b'{"kind":"some","body":%s1%s,"arrays":[],"more":0}' % (b'{"a":' * 12, b"}" * 12)))
+
+
+def test_eight_bytes_of_arrays_allow_one_more_array(monkeypatch):
+    monkeypatch.setattr(container, "MOST_ARRAYS", 0)
+    for k in (1, 5):
+        for m in (8 * k, 8 * k - 1):
+            listing = [["a", "bool", [m]], *([f"{i}", "int", [0]] for i in range(k - 1))]
+            data = by_hand({"kind": "some", "body": None, "arrays": listing}, bytes(m))
+            if m == 8 * k:
+                assert len(unpack(data).arrays) == k
+            else:
+                with pytest.raises(ModelFileError, match=f"{k} arrays, at most {k - 1} with {m} bytes of arrays"):
+                    unpack(data)

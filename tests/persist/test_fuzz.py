@@ -1,8 +1,8 @@
 """Files of every kind and algorithm, edited field by field: each is refused, or a model that predicts and learns.
 
-Edits run in a process of their own with limits of memory and of time, so that a crash is a failure of one
-test and not the end of all. `python tests/persist/test_fuzz.py COUNT SEED` tries as many files as wanted, and goes on
-after failures.
+Edits run in a process of their own with a limit of memory, so that a crash is a failure of one test and not the end
+of all, and none may take longer than a second of the processor. `python tests/persist/test_fuzz.py COUNT SEED` tries as
+many files as wanted, and goes on after failures.
 """
 
 import copy
@@ -13,6 +13,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 import traceback
 import warnings
 from collections.abc import Iterator
@@ -40,7 +41,9 @@ Y, LABELS = X[:, 0] - X[:, 1], np.array(["a", "b", "c"])[np.arange(ROWS) % 3]
 QUICK, MANY, BATCH = 300, 100_000, 1000  # edits in the quick test, in the long one, and of one process
 UNCHANGED = -1  # the seed that edits nothing
 MEMORY = 2 << 30  # bytes of address space that a process may have
-SECONDS = 20  # of the processor, after which a file counts as one that hangs
+SECONDS = 1.0  # of the processor that a file may take to be loaded or refused, and to predict and learn
+SANITIZED = 10.0  # times as many where a sanitizer checks every access to memory
+HANGS = 20  # times as many after which the process ends
 
 NUMBERS = [-1, 0, 1, 2, 3, 10**6, 2**31, 2**53, 2**62 - 1, 2**62, 2**63 - 1, 2**63, 2**64, 10**30, -(2**63), 0.5,
            -0.5, 1e-320, 1e-150, 1e150, 1e300, 1.7e308, -1e300, 0.0, -0.0, 10**9, 10**400]  # fmt: skip
@@ -263,16 +266,26 @@ def use_stream(found: Any, history: Any) -> Any:
     return out
 
 
-def worker(folder: str, seed: int, start: int, stop: int) -> None:
-    """Load and use edits start, ..., stop - 1 of a folder's files; the last line printed names where it ended."""
-    if "asan" not in os.environ.get("LD_PRELOAD", ""):  # which reserves terabytes of addresses
+def took_too_much(seconds: float, limit: float, error: Exception | None) -> str:
+    """What a file has exhausted; "" if nothing."""
+    if isinstance(error, MemoryError) or (error is not None and isinstance(error.__cause__, MemoryError)):
+        return "memory"
+    return f"{seconds:.1f} seconds of the processor, at most {limit:g}" if seconds > limit else ""
+
+
+def worker(folder: str, seed: int, first: int, stop: int) -> None:
+    """Load and use edits first, ..., stop - 1 of a folder's files; the last line printed names where it ended."""
+    sanitized = "asan" in os.environ.get("LD_PRELOAD", "")
+    limit = SECONDS * (SANITIZED if sanitized else 1)
+    if not sanitized:  # which reserves terabytes of addresses
         resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     warnings.simplefilter("ignore")
     paths = sorted(Path(folder).glob("[0-9]*.omkl"))
     contents = [unpack(path.read_bytes()) for path in paths]
     tried = loaded = failed = 0
-    for k in range(start, stop):
+    slowest = 0.0
+    for k in range(first, stop):
         which = k % len(paths)
         rng = np.random.default_rng([abs(seed), k])
         data = paths[which].read_bytes() if seed == UNCHANGED else edited(contents[which], rng)
@@ -280,24 +293,31 @@ def worker(folder: str, seed: int, start: int, stop: int) -> None:
             continue
         tried += 1
         os.write(1, f"{k} {paths[which].name}\n".encode())
-        signal.setitimer(signal.ITIMER_PROF, SECONDS)
+        signal.setitimer(signal.ITIMER_PROF, HANGS * limit)
+        start, caught, report = time.process_time(), None, ""
         try:
             found = omkl.from_bytes(data)
             loaded += 1
             with np.errstate(all="ignore"):
                 use(found)
-        except omkl.ModelFileError:
-            continue
-        except Exception:
+        except Exception as error:
+            caught, report = error, traceback.format_exc(-4)
+        seconds = time.process_time() - start
+        slowest = max(slowest, seconds)
+        exhausted = took_too_much(seconds, limit, caught)
+        if exhausted or not (caught is None or isinstance(caught, omkl.ModelFileError)):
             failed += 1
-            print(f"edit {k} of {paths[which].name}:\n{traceback.format_exc(-4)}", file=sys.stderr)
+            print(f"edit {k} of {paths[which].name}: {exhausted}\n{report}", file=sys.stderr)
     signal.setitimer(signal.ITIMER_PROF, 0)
-    os.write(1, f"{stop} {tried} {loaded}\n".encode())
+    os.write(1, f"{stop} {tried} {loaded} {slowest:.2f}\n".encode())
     sys.exit(bool(failed))
 
 
-def run(folder: Path, seed: int, start: int, stop: int) -> tuple[int, int]:
-    """How many files were tried and how many could be loaded; fails where one ends the process or raises."""
+def run(folder: Path, seed: int, start: int, stop: int) -> tuple[int, int, float]:
+    """How many files were tried and how many could be loaded, and the seconds of the slowest.
+
+    Fails where one ends the process, raises, or takes too long.
+    """
     here = Path(__file__).parent
     code = "import sys, test_fuzz; test_fuzz.worker(sys.argv[1], *map(int, sys.argv[2:]))"
     command = [sys.executable, "-W", "ignore", "-c", code, str(folder), str(seed), str(start), str(stop)]
@@ -307,8 +327,8 @@ def run(folder: Path, seed: int, start: int, stop: int) -> tuple[int, int]:
     last = done.stdout.splitlines()[-1] if done.stdout else "nothing"
     if done.returncode:
         raise Failed(f"seed {seed}, edit {last}: exit {done.returncode} {done.stderr[-3000:]}", last)
-    _, tried, loaded = last.split()
-    return int(tried), int(loaded)
+    _, tried, loaded, slowest = last.split()
+    return int(tried), int(loaded), float(slowest)
 
 
 class Failed(AssertionError):
@@ -324,13 +344,33 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_files_that_are_not_edited_are_models_that_work(folder: Path):
     count = len(list(folder.glob("[0-9]*.omkl")))
-    assert run(folder, UNCHANGED, 0, count) == (count, count)
+    assert run(folder, UNCHANGED, 0, count)[:2] == (count, count)
 
 
 def test_edited_files_are_refused_or_models_that_work(folder: Path):
-    tried, loaded = run(folder, 0, 0, QUICK)
+    tried, loaded, _ = run(folder, 0, 0, QUICK)
     assert tried > 0.9 * QUICK
     assert 0.02 * tried < loaded < 0.7 * tried  # some edits are harmless, and most are not
+
+
+@pytest.mark.parametrize(
+    ("seconds", "error", "found"),
+    [(0.9, None, ""), (0.9, omkl.ModelFileError("no"), ""), (1.1, None, "1.1 seconds"), (1.1, ValueError(), "1.1 s"),
+     (0.1, MemoryError(), "memory")],
+)  # fmt: skip
+def test_a_file_that_takes_too_long_or_too_much_memory_counts_as_a_failure(seconds: float, error: Any, found: str):
+    assert took_too_much(seconds, 1.0, error).startswith(found)
+    assert bool(took_too_much(seconds, 1.0, error)) == bool(found)
+
+
+def test_a_file_that_is_refused_for_want_of_memory_counts_as_a_failure(monkeypatch: pytest.MonkeyPatch):
+    def exhaust(*_: object) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr(registry, "decode", exhaust)
+    with pytest.raises(omkl.ModelFileError) as caught:
+        omkl.from_bytes(omkl.to_bytes(omkl.RakerRegressor()))
+    assert took_too_much(0.0, 1.0, caught.value) == "memory"
 
 
 @pytest.mark.soak
@@ -344,21 +384,24 @@ def main(count: int, seed: int, first: int = 0) -> None:
     here = Path(tempfile.mkdtemp())
     print(len(originals(here)), "kinds of files", flush=True)
     tried = loaded = failures = 0
-    start = first
+    slowest, start = 0.0, first
     while start < count:
         stop = min(start + BATCH, count)
         try:
             more = run(here, seed, start, stop)
-            tried, loaded = tried + more[0], loaded + more[1]
+            tried, loaded, slowest = tried + more[0], loaded + more[1], max(slowest, more[2])
             start = stop
         except Failed as error:
             failures += 1
             print("FAILED", error.args[0], flush=True)
             last, *numbers = error.args[1].split()
-            complete = len(numbers) == 2 and numbers[0].isdecimal()  # nothing but exceptions
+            complete = len(numbers) == 3  # nothing but exceptions and slow ones
             tried, loaded = (tried + int(numbers[0]), loaded + int(numbers[1])) if complete else (tried, loaded)
             start = int(last) + (not complete)
-        print(f"up to {start}: {tried} tried, {loaded} loaded, {failures} failures", flush=True)
+        print(
+            f"up to {start}: {tried} tried, {loaded} loaded, {failures} failures, the slowest {slowest:.2f} seconds",
+            flush=True,
+        )
 
 
 if __name__ == "__main__":

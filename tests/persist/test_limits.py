@@ -10,7 +10,7 @@ import pytest
 
 import omkl
 import omkl.river
-from omkl import graph
+from omkl import algorithms, graph
 from omkl.algorithms.settings import MOST_DRAWS
 from omkl.estimators import files
 from omkl.fleet import Fleet
@@ -101,6 +101,35 @@ def test_a_compact_file_does_not_draw_more_random_features_than_the_limit(name: 
     refused_cheaply(changed(model, many_names, compact=True), "too large to be made again")
 
 
+NAMES = {"text": "x" * 10**5, "duplicates": ["x"] * 10**5}
+
+
+@pytest.mark.parametrize("names", NAMES.values(), ids=NAMES.keys())
+def test_names_of_a_compact_file_are_a_list_without_duplicates_before_features_are_drawn(
+    names: Any, monkeypatch: pytest.MonkeyPatch
+):
+    model = omkl.RakerRegressor(kernels=TWO, n_features=1, random_state=0).fit(X, Y)
+
+    def rename(body: Any, arrays: Any) -> None:
+        body["core"]["names"] = names
+
+    data = changed(model, rename, compact=True)
+    monkeypatch.setattr(algorithms, "problem", None)  # making one would be a TypeError
+    refused_cheaply(data, "names must be a list without duplicates")
+
+
+def test_generators_of_very_many_names_are_not_made_again(monkeypatch: pytest.MonkeyPatch):
+    """A name takes a generator of its own, which takes longer than the few numbers that it draws."""
+    model = omkl.RakerRegressor(kernels=TWO, n_features=1, random_state=0).fit(X, Y)
+
+    def many_names(body: Any, arrays: Any) -> None:
+        body["core"]["names"] = [str(k) for k in range(50_000)]
+
+    data = changed(model, many_names, compact=True)
+    monkeypatch.setattr(algorithms, "problem", None)
+    refused_cheaply(data, "too large to be made again")
+
+
 def test_orthogonal_features_of_many_inputs_are_not_made_again():
     model = omkl.RakerRegressor(kernels=TWO, n_features=4, random_state=0).fit(X, Y)
 
@@ -181,8 +210,9 @@ def many_outputs(body: Any, arrays: Any) -> None:
     body |= {"classes": [f"{k:06}" for k in range(100_000)], "dtype": "<U6"}
 
 
-def test_a_fleet_that_has_not_started_may_not_ask_for_very_many_outputs():
-    fleet = Fleet(omkl.GraphMKLClassifier(), seed=0, classes=["a", "b"])
+@pytest.mark.parametrize("learner", [omkl.GraphMKLClassifier(), omkl.RakerClassifier()], ids=["GraphMKL", "Raker"])
+def test_a_fleet_that_has_not_started_may_not_ask_for_very_many_outputs(learner: Any):
+    fleet = Fleet(learner, seed=0, classes=["a", "b"])
     refused_cheaply(changed(fleet, many_outputs), "the parameters ask for a model of more than")
 
 
@@ -200,12 +230,37 @@ def test_an_estimator_without_a_model_may_not_ask_for_a_huge_one(api: Any, name:
         omkl.to_bytes(api.GraphMKLRegressor(**{name: value if name == "n_features" else tuple(value)}))
 
 
+@pytest.mark.parametrize("model", [omkl.RakerClassifier(), omkl.river.RakerClassifier(),
+                                   Fleet(omkl.OMKLGFClassifier(), seed=0, classes=["a", "b", "c"])],
+                         ids=["sklearn", "river", "fleet"])  # fmt: skip
+def test_rows_of_a_model_that_a_small_file_asks_for_take_little(model: Any):
+    """A million features of two kernels: a row of each label takes tens of milliseconds, a key 100 megabytes."""
+
+    def huge(body: Any, arrays: Any) -> None:
+        kernels = [["Gaussian", {"length_scale": 1.0}]] * 2
+        body.get("start", body)["parameters"] |= {"kernels": kernels, "n_features": 10**6}
+
+    refused_cheaply(changed(model, huge), "the parameters ask for a model of more than")
+
+
 def test_a_large_model_that_is_there_may_be_saved(monkeypatch: pytest.MonkeyPatch):
     model = omkl.RakerRegressor(kernels=TWO, n_features=20, random_state=0).fit(X, Y)
-    monkeypatch.setattr(files, "LARGEST_MADE", 50)
+    monkeypatch.setattr(files, "LARGEST_NEW", 50)
     with pytest.raises(ValueError, match="the parameters ask for"):
         omkl.to_bytes(omkl.RakerRegressor(kernels=TWO, n_features=20))
     assert np.array_equal(omkl.from_bytes(omkl.to_bytes(model)).predict(X), model.predict(X))
+
+
+def test_keys_of_a_fleet_fit_it_whatever_its_files_contain(monkeypatch: pytest.MonkeyPatch):
+    """A key packed where the random features are drawn again fits a fleet whose files contain them."""
+    fleet = Fleet(omkl.RakerRegressor(kernels=TWO, n_features=2), seed=0)
+    fleet.learn_rows(["k"] * 40, X, Y)
+    packed = fleet.pack("k")
+    monkeypatch.setattr(files, "LARGEST_MADE", 10)
+    other = Fleet(omkl.RakerRegressor(kernels=TWO, n_features=2), seed=0)
+    other.restore([("k", packed)], features=2)
+    for loaded in (other, omkl.from_bytes(omkl.to_bytes(other))):
+        assert np.array_equal(loaded["k"].predict(X), fleet["k"].predict(X))
 
 
 def test_draws_are_limited_by_the_settings_as_by_files():

@@ -17,6 +17,7 @@ import omkl
 import omkl.river
 from omkl import persist
 from omkl.algorithms.invariants import LARGEST_COUNT
+from omkl.arrays import is_padded, leaves
 from omkl.estimators import river as river_estimators
 from omkl.estimators import sklearn as sklearn_estimators
 from omkl.persist import registry, values
@@ -102,6 +103,16 @@ def test_online_continues_bit_for_bit(case, backend, tmp_path):
     assert_same_learner(loaded, online)
     assert loaded.run(X[60:], y[60:]).tobytes() == online.run(X[60:], y[60:]).tobytes()
     assert_same_learner(loaded, online)
+
+
+@EVERY_CASE
+def test_matrices_of_a_loaded_problem_are_laid_out_for_the_engine(case):
+    online = trained(case)
+    saved, loaded = leaves(online.problem), leaves(omkl.from_bytes(omkl.to_bytes(online)).problem)
+    matrices = [name for name, part in saved.items() if isinstance(part, np.ndarray) and part.ndim > 1]
+    for name in matrices:
+        if saved[name].dtype == np.float64:
+            assert is_padded(loaded[name]), name
 
 
 def parameters(model):

@@ -46,7 +46,7 @@ class Mutant(NamedTuple):
 
 def sampled(package: Package, size: int, seed: int = 0) -> list[Mutant]:
     """At most `size` faults in the package's modules in random order, no two at one place."""
-    everything = [mutant for path in package.paths() for mutant in mutants_of(path)]
+    everything = every(package)
     random.Random(seed).shuffle(everything)
     places: set[tuple[Path, Position]] = set()
     chosen: list[Mutant] = []
@@ -55,6 +55,10 @@ def sampled(package: Package, size: int, seed: int = 0) -> list[Mutant]:
             places.add((mutant.path, mutant.start))
             chosen.append(mutant)
     return chosen[:size]
+
+
+def every(package: Package) -> list[Mutant]:
+    return [mutant for path in package.paths() for mutant in mutants_of(path)]
 
 
 def mutants_of(path: Path) -> list[Mutant]:

@@ -7,6 +7,7 @@ from typing import Any
 
 FAULTY = "<faulty>"  # the file name of the code of the faulty module
 PLAIN = (int, float, complex, str, bytes, bool, tuple, list, dict, set, frozenset, type(None))
+DECORATED = (property, classmethod, staticmethod)
 CONSTRUCTORS = ("__init__", "__new__")
 
 
@@ -31,6 +32,8 @@ def transplant(name: str, source: str) -> None:
             rebind(attribute, before, value)
         elif isinstance(value, type) and isinstance(before, type) and value.__module__ == name:
             change_class(before, value)
+        elif hasattr(before, "__wrapped__") and not hasattr(value, "__wrapped__"):  # without its decorator
+            rebind(attribute, before, value)
 
 
 def place(function: types.FunctionType) -> tuple[str, int]:
@@ -54,9 +57,11 @@ def rebind(name: str, before: object, value: object) -> None:
 
 
 def change_class(old: type, new: type) -> None:
-    """Constants of the class, and the defaults of its fields."""
+    """Constants of the class, the defaults of its fields, and methods without their decorator."""
     for name, value in vars(new).items():
         if isinstance(value, PLAIN) and not name.startswith("__") and vars(old).get(name) != value:
+            setattr(old, name, value)
+        if isinstance(value, types.FunctionType) and type(vars(old).get(name)) in DECORATED:
             setattr(old, name, value)
     for name in CONSTRUCTORS:
         mine, theirs = vars(old).get(name), vars(new).get(name)

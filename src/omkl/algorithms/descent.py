@@ -25,10 +25,10 @@ LEAST = 1e-15  # smallest probability that anything is divided by
 class Descent(NamedTuple):
     """The loss (5) and how its gradient is followed."""
 
-    loss: LossName = "squared"
-    lam: float = 1e-3  # ridge
-    stabiliser: Stabiliser = "none"
-    radius: float = 10.0  # C_theta of (as2), for "project"
+    loss: LossName
+    lam: float  # ridge
+    stabiliser: Stabiliser
+    radius: float  # C_theta of (as2), for "project"
 
     @property
     def resting_margin(self) -> float:

@@ -10,13 +10,13 @@ from omkl.algorithms.descent import Descent, Stabiliser
 from omkl.algorithms.nodes import Commit
 from omkl.algorithms.schedule import Schedule
 from omkl.arrays import Tensor
-from omkl.features import Draw, frequencies, orthogonal_frequencies
+from omkl.features import GENERATOR, Draw, frequencies, orthogonal_frequencies
 from omkl.graph import Graph, similarity_graph
 from omkl.kernels import Kernel, dictionary
 from omkl.losses import LossName
 from omkl.validation import is_number, require, require_whole
 
-MOST_DRAWS = 10**5  # of OMKL-GF in a round
+MOST_DRAWS = 10**4  # of OMKL-GF in a round
 QR_BLOCK = 64  # numbers that an orthogonalisation computes with for the price of drawing one
 
 
@@ -129,10 +129,10 @@ class Settings:
         return tuple(dictionary(self.kernels))
 
     def size(self, d: int, outputs: int = 1) -> int:
-        """About how many numbers it takes to make a model for d features."""
+        """About how many numbers it takes to make a model for d features and so many outputs."""
         N, D = len(self.all_kernels), self.n_features
         drawn = N * d * max(d, D) * (1 + d // QR_BLOCK) if self.orthogonal else N * d * D
-        return 2 * drawn + 4 * N * D
+        return GENERATOR * d + 2 * drawn + 4 * N * D * outputs
 
     @property
     def schedule(self) -> Schedule:

@@ -7,7 +7,7 @@ import numpy as np
 
 from omkl.algorithms.base import AlgorithmSettings
 from omkl.arrays import Mask, Matrix, Vector
-from omkl.estimators.core import LabelCore, Scale
+from omkl.estimators.core import LabelCore, Scale, rounds_of
 from omkl.estimators.rows import Cells
 from omkl.online import Online
 from omkl.persist import Arrays, Json, demand, plain
@@ -107,6 +107,13 @@ class ClassificationCore(LabelCore):
 
     def learn_rows(self, X: Matrix, y: Sequence[Hashable], weight: Vector | None = None) -> Matrix:
         """(rows, labels known in the end): scores before learning, -inf for labels not known yet; all rows or none."""
+        if weight is not None and (weight > 1).any():
+            rounds = rounds_of(weight)
+            rows = np.repeat(np.arange(len(X)), rounds)
+            first = np.cumsum(rounds) - rounds
+            labels_of_rounds = [y[row] for row in rows.tolist()]
+            scores: Matrix = self.learn_rows(X[rows], labels_of_rounds, (weight / rounds)[rows])[first]
+            return scores
         with self._lock:
             labels, each, unseen = list(self._labels), list(self.each), self.unseen
             checkpoints = [online.checkpoint() for online in self.learners]
@@ -151,6 +158,9 @@ class ClassificationCore(LabelCore):
     def learn_row(self, x: Cells, y: Hashable, weight: float) -> None:
         with self._lock:
             row = self.row(x, learn=True)
+            if weight > 1:
+                self.learn_rows(self._raw[None].copy(), [y], np.array([float(weight)]))
+                return
             if y not in self._labels:
                 self._add_label(y)
             for online, sign in zip(self.learners, self._signs(y), strict=True):

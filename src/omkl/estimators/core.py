@@ -13,7 +13,7 @@ from typing import ClassVar, Literal, NamedTuple, Self, TypeVar
 import numpy as np
 
 from omkl.algorithms.base import AlgorithmSettings, Task
-from omkl.arrays import Array, Matrix, Vector
+from omkl.arrays import Array, Index, Matrix, Vector
 from omkl.estimators.columns import Columns, limits_of
 from omkl.estimators.inputs import NamedInputs
 from omkl.estimators.rows import Cells
@@ -24,6 +24,7 @@ from omkl.scaling import STATISTICS, InputScaler, RunningStatistics, with_block
 
 Scale = Literal["online", "none"]
 S = TypeVar("S", bound=RunningStatistics)
+MAX_ROUNDS = 64  # in which a row of a larger weight is learned
 
 
 class Core(NamedInputs, ABC):
@@ -218,6 +219,15 @@ class LabelCore(Core):
         out = np.full((len(scores), len(classes)), self.unknown)
         out[:, place] = scores
         return out
+
+
+def rounds_of(weight: Vector) -> Index:
+    """(rows,): in how many rounds an algorithm without weights of its own learns each row.
+
+    A gradient step multiplied by a large weight overshoots; as many steps as the weight, rounded up, do not.
+    """
+    rounds: Index = np.clip(np.ceil(weight), 1, MAX_ROUNDS).astype(np.intp)
+    return rounds
 
 
 def only(learners: list[Online]) -> Online:

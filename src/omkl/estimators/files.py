@@ -41,7 +41,8 @@ if TYPE_CHECKING:
 
 C = TypeVar("C", bound=Core)
 
-LARGEST_MADE = 2**24  # numbers that it may take to make what a file describes and does not contain
+LARGEST_MADE = 2**24  # numbers that it may take to make again what a file does not contain
+LARGEST_NEW = 2**22  # numbers that it may take to make the first model of an estimator that has none
 
 
 def encode_parameters(parameters: dict[str, object], seed_name: str, seed: int | None) -> dict[str, Json]:
@@ -68,13 +69,13 @@ def work(settings: AlgorithmSettings, algorithm: Algorithm[P, S], d: int = 1, ou
 
 
 def check_parameters(parameters: EstimatorParameters, task: Task, core: Core | None, outputs: int = 1) -> None:
-    """Parameters are valid, and ask for no larger a model than a file may: that in `core`, or LARGEST_MADE."""
+    """Parameters are valid, and ask for no larger a model than a file may: that in `core`, or LARGEST_NEW."""
     settings = settings_of(parameters, task)
     algorithm = algorithms.get(parameters.algorithm_name)
     there = 0 if core is None else work(core.settings, algorithms.get(core.learner), 1, max(len(core.labels), 1))
-    if work(settings, algorithm, 1, outputs) > max(LARGEST_MADE, there):
+    if work(settings, algorithm, 1, outputs) > max(LARGEST_NEW, there):
         raise ValueError(
-            f"the parameters ask for a model of more than {LARGEST_MADE} numbers, which a model file may only describe "
+            f"the parameters ask for a model of more than {LARGEST_NEW} numbers, which a model file may only describe "
             "if it contains that model; use fewer kernels or a smaller n_features, or save it after fitting"
         )
     if core is None:  # what it will start from can be made
@@ -126,11 +127,11 @@ def encode_core(core: Core | None, arrays: Arrays, compact: bool) -> Json:
     algorithm, problem = core.online.algorithm, core.online.problem
     V = problem.V if "V" in problem._fields else None
     made = work(core.settings, algorithm, drawn(core.learner, core.columns), max(len(core.labels), 1))
-    if compact and V is not None and made <= LARGEST_MADE:
+    if compact and V is not None:
         with saving():
             algorithm.check_problem(problem)
         body["drawn"] = digest(V)
-    else:
+    if "drawn" not in body or made > LARGEST_MADE:
         body["problem"] = encode_problem(algorithm, problem, arrays)
     return body | encode_learned(core, arrays)
 
@@ -156,6 +157,7 @@ def decode_core(body: Json, arrays: Arrays) -> AnyCore | None:
     if body is None:
         return None
     learner, names = body["learner"], tuple(body["names"])
+    demand(isinstance(body["names"], list), "names must be a list without duplicates")
     columns = decode_columns(learner, names, body)
     algorithm = algorithms.get(learner)
     kernels = decode_kernels(body["settings"]["kernels"])
@@ -198,7 +200,7 @@ def decode_columns(learner: str, names: tuple[Hashable, ...], body: Json) -> Col
         "the number of columns must be a count",
     )
     demand(1 <= named <= len(names) <= named + room, "names and columns differ in number")
-    demand(len(set(names)) == len(names), "a name comes twice")
+    demand(len(set(names)) == len(names), "names must be a list without duplicates")
     return Columns(names, limits, named, room)
 
 

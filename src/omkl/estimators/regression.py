@@ -7,7 +7,7 @@ import numpy as np
 
 from omkl.algorithms.base import AlgorithmSettings
 from omkl.arrays import Matrix, Vector
-from omkl.estimators.core import NumberCore, Scale, only, restored
+from omkl.estimators.core import NumberCore, Scale, only, restored, rounds_of
 from omkl.estimators.rows import Cells
 from omkl.online import Online
 from omkl.persist import Arrays, Json, float_array
@@ -42,6 +42,12 @@ class RegressionCore(NumberCore):
 
     def learn_rows(self, X: Matrix, y: Vector, weight: Vector | None = None) -> Vector:
         """The prediction of each row before it was learned; all rows are learned, or none."""
+        if weight is not None and (weight > 1).any():
+            rounds = rounds_of(weight)
+            rows = np.repeat(np.arange(len(X)), rounds)
+            first = np.cumsum(rounds) - rounds
+            predictions: Vector = self.learn_rows(X[rows], y[rows], (weight / rounds)[rows])[first]
+            return predictions
         with self._lock:
             if self.inputs is None or self.target is None:
                 return self.online.run_whole(X, y, weight)
@@ -63,6 +69,10 @@ class RegressionCore(NumberCore):
 
     def learn_row(self, x: Cells, y: float, weight: float) -> None:
         with self._lock:
+            if weight > 1:
+                self.row(x, learn=True)
+                self.learn_rows(self._raw[None].copy(), np.array([float(y)]), np.array([float(weight)]))
+                return
             row = self.row(x, learn=True)
             if self.inputs is None or self.target is None:
                 self.online.learn_unchecked(row, y, weight)

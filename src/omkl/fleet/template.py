@@ -167,8 +167,12 @@ class Template:
 
 
 def as_version_1(body: persist.Json) -> persist.Json:
-    """The body of an estimator under its first names: keys packed by earlier versions keep their fingerprint."""
-    core = {name: value for name, value in body["core"].items() if name != "task"}
+    """The body of an estimator under its first names: keys packed by earlier versions keep their fingerprint.
+
+    A problem is left out where its random features are named by their digest, however large it is.
+    """
+    later = ("task", "problem") if "drawn" in body["core"] else ("task",)
+    core = {name: value for name, value in body["core"].items() if name not in later}
     first = {new: old for old, new in algorithms.get(core["learner"]).renamed.items()}
 
     def renamed(values: dict[str, persist.Json]) -> dict[str, persist.Json]:

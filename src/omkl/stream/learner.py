@@ -1,7 +1,4 @@
-"""What learns the rows of a stream: one model, or one for each key, behind one interface.
-
-`new_learner` is the only place that knows which of the two it is; both start from one declaration of the estimator.
-"""
+"""What learns the rows of a stream: one model, or one for each key; `new_learner` alone knows which of the two."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields

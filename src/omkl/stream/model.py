@@ -162,11 +162,8 @@ class StreamModel:
         return X
 
     def _linear(self, baseline: LinearModel | None, X: Matrix, y: Targets | None) -> Targets | None:
-        """What the linear baseline predicts for these rows, which it learns if their targets are known.
-
-        It predicts one row ahead only.
-        """
-        if baseline is None or self.learner is None or self.horizon > 1:
+        """What the linear baseline predicts for these rows, which it learns if their targets are known."""
+        if baseline is None or self.learner is None:
             return None
         fills = self.preparer.fills
         baseline.extend([fills[name] for name in self.learner.names[baseline.n_features :]])

@@ -172,7 +172,8 @@ class Run:
                 self.options.check_outputs(self.model)
                 if self.history is None:
                     task = self.model.task or "regression"
-                    self.history = History(task, self.options.coverages, LinearModel(task))
+                    linear = LinearModel(task) if self.model.horizon == 1 else None  # it predicts one row ahead only
+                    self.history = History(task, self.options.coverages, linear)
                 predictions, late = self.model.learn(prepared, self.history, self.history.linear)
                 # what is carried along stays as it is written: 007 is not 7
                 self.reading.numbers = self.model.preparer.plain_numbers() - set(self.options.keep)

@@ -29,7 +29,7 @@ def main() -> None:
     marks.start()
     for name, online in learners:
         marks.mark(b"-")
-        online.run(X, y)
+        online.run(X + 2**-10, y)  # GraphMKL takes less time for rows that it has learned before
         marks.mark(name.encode())
     for what in ("sincos", "least_squares"):
         marks.mark(b"-")

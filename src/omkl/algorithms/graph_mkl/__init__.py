@@ -11,6 +11,7 @@ the ends of lines are its numbers. The parts:
     selection             which experts are evaluated; explorers by the similarity graph
     change                a rise of the error starts a challenger, a second set of experts, and the better set stays
     intervals             half widths that hold their coverage
+    repeats               rows that come again, and the weights of rows compared with each other
     learning, state       one set of experts, and both
 """
 
@@ -20,7 +21,7 @@ import numpy as np
 
 from omkl.algorithms.base import Algorithm
 from omkl.algorithms.descent import require_bounded, require_finite
-from omkl.algorithms.graph_mkl import change, intervals, learning, mixture, scaling, selection
+from omkl.algorithms.graph_mkl import change, intervals, learning, mixture, repeats, scaling, selection
 from omkl.algorithms.graph_mkl.mixture import Evaluations
 from omkl.algorithms.graph_mkl.problem import Problem, build, check_problem, shape, stable, uniforms, widened
 from omkl.algorithms.graph_mkl.scaling import bounded
@@ -115,11 +116,30 @@ def step(
     if weight == 0:
         return state._replace(t=state.t + 1), info
 
-    known = state.sets[state.incumbent].scaling.unit > 0
-    evidence = [part.evidence for part in state.sets]
+    incumbent = state.sets[state.incumbent]
+    dense, sparse = scaling.split(problem, x)
+    inputs = np.append(dense, np.where(sparse == 0, np.nan, sparse))  # a sparse input that is missing is 0
+    seen = repeats.recognise(incumbent.window, incumbent.age, state.repeats, state.t, inputs, y)
+    means = state.weights
+    if seen.kind != "again":
+        means = repeats.means_after(means, state.t, weight, seen.weight)
+    relative = repeats.relative_weight(means, weight)
+    row = repeats.Row(x, y, weight, relative, state.t, seen.key, seen.kind)
+    if seen.kind != "new":
+        for g, part in enumerate(state.sets):
+            if part.age >= 0:
+                state = with_set(state, g, learning.learn_again(problem, part, now.evaluations[g], row))
+        return state._replace(repeats=seen.evidence, weights=means, t=state.t + 1), info
+
+    known = incumbent.scaling.unit > 0
+    gain, evidence = [np.zeros(problem.experts) for _ in state.sets], [part.evidence for part in state.sets]
     if known:
-        evidence = mixture.update_evidence(problem, evidence, now.evaluations, now.weights, y)
+        gain = mixture.gains(problem, now.evaluations, now.weights, y)
+        for g, evaluations in enumerate(now.evaluations):
+            mask = np.isin(np.arange(problem.experts), list(evaluations))
+            evidence[g] = mixture.moved_evidence(problem, evidence[g], gain[g], relative, mask)
         require_finite(*evidence)
+    state = state._replace(repeats=seen.evidence, weights=means)
     for g, part in enumerate(state.sets):
         if part.age >= 0:
             part = part._replace(evidence=evidence[g])
@@ -127,7 +147,7 @@ def step(
                 stack = mixture.update_stack(problem, part.stack, now.differences[g], now.mixed, y, weight)
                 part = part._replace(stack=stack)
             mine = g == state.incumbent
-            part = learning.learn(problem, part, now.evaluations[g], x, y, weight, mine, float(uniforms[g]))
+            part = learning.learn(problem, part, now.evaluations[g], row, gain[g], mine, float(uniforms[g]))
             state = with_set(state, g, part)
 
     if problem.task == "regression":
@@ -166,7 +186,8 @@ def follow_change(problem: Problem, state: State, error: float, weights: list[Ve
 
 
 def end_trial(state: State, winner: int) -> State:
-    loser = state.sets[1 - winner]._replace(age=-1)
+    loser = state.sets[1 - winner]
+    loser = loser._replace(age=-1, window=loser.window._replace(key=np.zeros_like(loser.window.key)))
     return with_set(state, 1 - winner, loser)._replace(incumbent=winner, trend=change.Trend())
 
 

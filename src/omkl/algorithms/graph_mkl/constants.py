@@ -44,6 +44,19 @@ STACK_CLIP = 3.0  # standard deviations of the mixture at which inputs, target a
 RANK_EVERY = 20  # rounds
 CHALLENGER_WARM_UP_DIVISOR = 2  # a challenger's warm-up is the incumbent's divided by it
 
+# Weights and repeated rows
+MIN_WEIGHT = 1e-6  # of a row, where it is compared with others
+MAX_COPIED_WEIGHT = 1e30  # that copies may add up to
+WEIGHT_ROUNDS = 1000.0  # rows that the means over weights are over, about
+NEWTON_STEPS = 64.0  # of a logistic expert at one row, at most
+KEY_STEP = 0x9E3779B97F4A7C15  # between the places of a row, in its key (SplitMix64)
+KEY_SHIFTS = (30, 27, 31)
+KEY_MULTIPLIERS = (0xBF58476D1CE4E5B9, 0x94D049BB133111EB)
+NEAR_ROUNDS = 8  # a row that came so few rounds ago, and not in the last one, has come again by itself
+REPEAT_EVIDENCE = 4.0  # log-likelihood ratio from which rows that have come before are taken as shown again
+REPEAT_MEMORY = 0.98  # share of it kept in every round
+MAX_REPEAT_EVIDENCE = 8.0  # at which it is capped, so that a few new rows end it
+
 # Change detection
 FAST_ROUNDS = 50  # rounds that the fast mean of the error is over, about
 SLOW_ROUNDS = 500  # the same for the slow mean
@@ -60,13 +73,15 @@ TRIAL_MEMORY = 0.98  # share of the weights kept with every round of a trial
 LEVELS = (0.1, 0.3, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)  # coverages whose half widths are tracked
 START_HALF_WIDTHS = (0.13, 0.39, 0.67, 0.84, 1.04, 1.28, 1.64, 1.96, 2.58)  # those of a normal distribution
 HALF_WIDTH_RANGE = 4.0  # a half width is at most so many times its start, and at least the start divided by it
-HALF_WIDTH_ROWS = 2.0  # the gain of the tracking is this over the rows behind the scale, ...
-MIN_HALF_WIDTH_GAIN = 0.005  # ... at least this
+GAIN_ROWS = 2.0  # the gain of the scale and of the half widths is this over the rows since the last change; ...
+MIN_HALF_WIDTH_GAIN = 0.002  # ... of the half widths at least this
 MAX_HALF_WIDTH_GAIN = 0.05  # ... and at most this
 SCALE_OF_MEAN = 1.2533  # standard deviation over mean absolute error, of a normal distribution
 MIN_SCALE = 1e-150  # of the errors
-SCALE_ROWS = 500  # rows that the scale of the errors is a mean over, at most
-RESTART_ROWS = 8  # rows that a new scale counts as, at least
-SCALE_RATIO = 1.3  # of a new scale to the old one, that evidence is gathered for
-MAX_SCALE_EVIDENCE = 5.5  # log-likelihood ratio from which the new scale is believed
+SCALE_ROWS = 2000  # rows since the last change are counted up to this
+RESTART_ROWS = 16  # and after a change from this
+SCALE_RATIO = 1.4  # of a new scale to the old one, that evidence is gathered for
+CHANGE_ODDS = (25.0, 200.0)  # likelihood ratios, less 1, at which a larger and a smaller scale have half the weight
+CHANGE_PRIOR_ROWS = 4.0  # rows of the old scale that the mean for a new one begins with
+RESTART_ODDS = 1.5  # times the rows since the last change: likelihood ratio from which the old scale is forgotten
 ONE_SIGMA = 0.6827  # coverage of one standard deviation to either side

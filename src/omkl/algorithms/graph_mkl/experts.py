@@ -18,10 +18,12 @@ from omkl.algorithms.graph_mkl.constants import (
     MIN_CURVATURE,
     MIN_TEMPERATURE,
     MIN_VARIANCE,
+    NEWTON_STEPS,
     SPARSE_RIDGE,
     SQUARE_SCALE,
     START_NOISE,
 )
+from omkl.algorithms.graph_mkl.least_squares import Counting
 from omkl.algorithms.graph_mkl.memory import Window, predict_from_memory, within_range
 from omkl.algorithms.graph_mkl.problem import Problem
 from omkl.algorithms.graph_mkl.scaling import Scaling, scaled, scaled_sparse, split, standardised
@@ -48,6 +50,13 @@ class Noise(NamedTuple):
     rounds: Index  # (E,)   in which it was evaluated
 
 
+class Judged(NamedTuple):
+    """What the last row that was no copy has said about every expert, for its copies."""
+
+    gain: Vector  # (E,)  its log-likelihood relative to the mixture's; 0: none
+    signal: Vector  # (E,)  about the noise; -1 for numbers, or 0 for labels: none
+
+
 class Evaluation(NamedTuple):
     """One expert's prediction, and what its update needs."""
 
@@ -67,7 +76,7 @@ def fresh_coefficients(problem: Problem) -> Coefficients:
         theta=padded(problem.maps, problem.learners, K, n),
         R_linear=padded(problem.rows_linear, d + 1),
         theta_linear=padded(K, d + 1),
-        R_sparse=np.full((1, problem.sparse), SPARSE_RIDGE**-0.5),  # (G55)
+        R_sparse=np.full((1, problem.sparse), SPARSE_RIDGE**-0.5),  # (G60)
         theta_sparse=np.zeros((K, problem.sparse)),
     )
     for R, ridge in zip((*c.R, c.R_linear), problem.ridges, strict=True):
@@ -78,6 +87,10 @@ def fresh_coefficients(problem: Problem) -> Coefficients:
 
 def fresh_noise(problem: Problem) -> Noise:
     return Noise(np.full(problem.experts, START_NOISE), np.zeros(problem.experts, np.intp))
+
+
+def no_judgement(problem: Problem) -> Judged:
+    return Judged(np.zeros(problem.experts), np.full(problem.experts, -1.0 if problem.task == "regression" else 0.0))
 
 
 # Predictions
@@ -158,9 +171,9 @@ def label_probabilities(mean: Vector, variance: float) -> Vector:
 
 
 def update(
-    problem: Problem, c: Coefficients, scaling: Scaling, evaluations: dict[int, Evaluation], Y: Vector, weight: float
+    problem: Problem, c: Coefficients, scaling: Scaling, evaluations: dict[int, Evaluation], Y: Vector, row: Counting
 ) -> Coefficients:
-    """The coefficients after a row with target Y, which counts `weight` times."""
+    """The coefficients after a row with target Y."""
     c = Coefficients(*(a.copy() for a in c))
     target = standardised(scaling, Y)
     for e, evaluation in evaluations.items():
@@ -169,64 +182,106 @@ def update(
             if R is None:
                 step = problem.steps[e % problem.learners - 1]
                 gap = target - theta @ evaluation.z
-                theta += min(1.0, weight * step) * np.outer(gap, evaluation.z)  # (G15)
+                theta += gradient_step(step, row.weight) * np.outer(gap, evaluation.z)  # (G15)
+                continue
+            n, q = theta.shape[1], problem.min_leverage
+            own, rest = evaluation.phi[:n], evaluation.phi[n:]
+            parts = [(R, theta, own, float(rest @ rest))]
+            if len(rest):
+                parts.append((c.R_sparse, c.theta_sparse, rest, float(own @ own)))
+            predicted = product(problem, c, e, evaluation.z)
+            if problem.task == "classification" and e >= problem.on_kernels:
+                margin, label = scaling.shift + predicted, target + scaling.shift
+                move, counted = newton_steps(margin, label, evaluation.leverage, row, q)
+                for factor, coefficients, phi, others in parts:
+                    coefficients += np.outer(move, least_squares.P_times(factor, phi))
+                    factor[...] = least_squares.downdated(factor, phi, counted, others)
             else:
-                predicted, counts = product(problem, c, e, evaluation.z), weight
-                gap = target - predicted
-                if problem.task == "classification" and e >= problem.on_kernels:
-                    gap, curvature = newton_step(scaling.shift + predicted, target + scaling.shift)
-                    counts = curvature * weight  # (G21)
-                n, q = theta.shape[1], problem.min_leverage
-                own, rest = evaluation.phi[:n], evaluation.phi[n:]
-                R[...], theta[...] = least_squares.update(R, theta, own, gap, counts, q, float(rest @ rest))
-                if len(rest):
-                    c.R_sparse[...], c.theta_sparse[...] = least_squares.update(
-                        c.R_sparse, c.theta_sparse, rest, gap, counts, q, float(own @ own)
+                for factor, coefficients, phi, others in parts:
+                    factor[...], coefficients[...] = least_squares.update(
+                        factor, coefficients, phi, target - predicted, row, q, others
                     )
     return c
 
 
-def newton_step(scores: Vector, label: Vector) -> tuple[Vector, float]:
-    """One step of logistic regression is least squares with this gap, in which a row counts by the curvature."""
-    p = label_probabilities(scores, 1.0)  # (G21)
-    curvature = max(float(p.max() * (1 - p.max())), MIN_CURVATURE)  # (G21)
-    return (label - p) / curvature, curvature  # (G21)
+def gradient_step(a: float, weight: float) -> float:
+    """The part of the gap that a gradient expert of step length a closes at a row of this weight."""
+    return weight * a if weight <= 1 else 1 - (1 - a) ** weight  # (G15)
+
+
+def newton_steps(
+    margin: Vector, label: Vector, leverage: float, row: Counting, min_leverage: float
+) -> tuple[Vector, float]:
+    """Logistic regression: least squares in which a row counts by the curvature of the loss.
+
+    Returns the multiple of P z that is added to the coefficients of each label, and how often the row counts for P. A
+    row of a larger weight takes several steps, in which P z only changes its length.
+    """
+    steps = min(np.ceil(row.weight), NEWTON_STEPS) if row.weight > 1 else 1.0
+    each, move, length, counted = row.weight / steps, np.zeros(len(label)), 1.0, 0.0
+    for _ in range(int(steps)):
+        p = label_probabilities(margin, 1.0)  # (G21)
+        curvature = max(float(p.max() * (1 - p.max())), MIN_CURVATURE)  # (G21)
+        q = length * leverage
+        moved = each * length * (label - p) / (1 + curvature * each * q)  # (G21)
+        move, margin = move + moved, margin + moved * leverage
+        now = 0.0 if row.again else least_squares.counts(q, curvature * each, min_leverage)
+        counted, length = counted + now, length / (1 + now * q)
+    return move, counted
 
 
 def update_noise(
-    problem: Problem, noise: Noise, scaling: Scaling, evaluations: dict[int, Evaluation], y: float
-) -> Noise:
-    """The noise after a row, of the experts evaluated; nothing is learned while the target's unit is not known."""
+    problem: Problem,
+    noise: Noise,
+    scaling: Scaling,
+    evaluations: dict[int, Evaluation],
+    y: float,
+    relative: float,
+) -> tuple[Noise, Vector]:
+    """The noise after a row of this relative weight, of the experts evaluated, and what the row said about it.
+
+    Nothing is learned while the target's unit is not known.
+    """
+    signal = no_judgement(problem).signal
     if not scaling.unit:
-        return noise
-    noise = Noise(noise.level.copy(), noise.rounds.copy())
+        return noise, signal
+    noise = Noise(noise.level, noise.rounds.copy())
     for e, evaluation in evaluations.items():
         noise.rounds[e] += 1
-        a = max(1 - problem.memory, 1 / (noise.rounds[e] + 1))  # (G22)
-        after = squared_error_after if problem.task == "regression" else temperature_after
-        noise.level[e] = after(float(noise.level[e]), evaluation, scaling.unit, y, a)
-    return noise
+        says = squared_error if problem.task == "regression" else temperature_slope
+        signal[e] = says(evaluation, scaling.unit, y)
+    return moved_noise(problem, noise, signal, relative)
 
 
-def squared_error_after(before: float, evaluation: Evaluation, unit: float, y: float, a: float) -> float:
-    """The mean squared error after one more target, which moves it by a share a."""
+def moved_noise(problem: Problem, noise: Noise, signal: Vector, relative: float) -> tuple[Noise, Vector]:
+    """The noise moved by what a row, or a copy of it, says, and what is left of that for the next copy."""
+    a = np.maximum(1 - problem.memory, 1 / (noise.rounds + 1))  # (G22)
+    share = 1 - (1 - a) ** relative  # (G22)
+    if problem.task == "regression":
+        level = np.where(signal >= 0, (1 - share) * noise.level + share * signal, noise.level)  # (G23)
+        return noise._replace(level=level), signal
+    level = np.clip(noise.level * np.exp(-share * signal), MIN_TEMPERATURE, MAX_TEMPERATURE)  # (G24)
+    return noise._replace(level=level), signal * (1 - share)
+
+
+def squared_error(evaluation: Evaluation, unit: float, y: float) -> float:
     gap = float(np.clip((y - evaluation.mean[0]) / unit, -TOO_FAR, TOO_FAR))
-    return (1 - a) * before + a * gap**2 / (1 + evaluation.leverage)  # (G23)
+    return gap**2 / (1 + evaluation.leverage)  # (G23)
 
 
-def temperature_after(before: float, evaluation: Evaluation, unit: float, y: float, a: float) -> float:
-    """The temperature of the label probabilities after one more label: a step up the gradient of their log-likelihood.
+def temperature_slope(evaluation: Evaluation, unit: float, y: float) -> float:
+    """Of the log-likelihood of a label, in the logarithm of the temperature.
 
     Squared errors in its place would make the probabilities far too extreme.
     """
     mean, v = evaluation.mean, evaluation.variance
     slope = (mean[int(y)] - label_probabilities(mean, v) @ mean) / v  # (G24)
-    moved = before * np.exp(-a * np.clip(slope, -MAX_SLOPE, MAX_SLOPE))  # (G24)
-    return float(np.clip(moved, MIN_TEMPERATURE, MAX_TEMPERATURE))
+    return float(np.clip(slope, -MAX_SLOPE, MAX_SLOPE))  # (G24)
 
 
-def rescaled_noise(noise: Noise, before: Scaling, now: Scaling) -> Noise:
-    """The noise in the target's new unit."""
+def rescaled_noise(noise: Noise, judged: Judged, before: Scaling, now: Scaling) -> tuple[Noise, Judged]:
+    """The noise, and what the last row said about it, in the target's new unit."""
     if before.unit == now.unit or not before.unit:
-        return noise
-    return noise._replace(level=noise.level * (before.unit / now.unit) ** 2)
+        return noise, judged
+    ratio = (before.unit / now.unit) ** 2
+    return noise._replace(level=noise.level * ratio), judged._replace(signal=judged.signal * ratio)

@@ -1,22 +1,26 @@
 """GraphMKL's prediction intervals: the scale of its errors, and half widths in units of it that hold their coverage.
 
 Both are steady where nothing changes: the scale is a mean over many rows, and the half widths move by little. Where
-the errors become larger or smaller, a cumulative sum of log-likelihood ratios notices, and both start afresh.
+the errors become larger or smaller, cumulative sums of log-likelihood ratios notice: the reported scale moves towards
+that of the latest rows the more, the likelier they make a change, and once there is no doubt both start afresh.
 """
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from omkl.algorithms.descent import TOO_FAR
 from omkl.algorithms.graph_mkl.constants import (
+    CHANGE_ODDS,
+    CHANGE_PRIOR_ROWS,
+    GAIN_ROWS,
     HALF_WIDTH_RANGE,
-    HALF_WIDTH_ROWS,
     LEVELS,
     MAX_HALF_WIDTH_GAIN,
-    MAX_SCALE_EVIDENCE,
     MIN_HALF_WIDTH_GAIN,
     MIN_SCALE,
+    RESTART_ODDS,
     RESTART_ROWS,
     SCALE_OF_MEAN,
     SCALE_RATIO,
@@ -29,6 +33,7 @@ from omkl.validation import require
 
 LARGEST_ERROR = 10 * TOO_FAR  # more than predictions that have not diverged can be wrong by
 RATIOS = np.array([SCALE_RATIO, 1 / SCALE_RATIO])  # of the scales that evidence is gathered for
+MAX_EVIDENCE = float(np.log(RESTART_ODDS * SCALE_ROWS))  # more makes the scale start afresh
 
 
 class Calibration(NamedTuple):
@@ -38,8 +43,8 @@ class Calibration(NamedTuple):
     evidence: Vector  # (2,)  that the scale has changed
     since: Vector  # (2,)  rows since that evidence was 0
     total: Vector  # (2,)  of the errors in these rows
-    scale: float  # of the errors, as a standard deviation
-    rows: int  # behind the scale; 0: none yet
+    scale: float  # of the errors since it last changed, as a standard deviation
+    rows: int  # since then, within bounds; 0: none yet
 
 
 class Deviation(NamedTuple):
@@ -59,28 +64,36 @@ def init() -> Calibration:
 
 
 def reported(calibration: Calibration, deviation: Deviation) -> float:
-    """The standard deviation of a prediction: the scale of the errors so far, times the spread of this row."""
-    return calibration.scale * deviation.spread if calibration.rows else deviation.mixed  # (G40)
+    """The standard deviation of a prediction: the scale of the errors by now, times the spread of this row."""
+    return current_scale(calibration) * deviation.spread if calibration.rows else deviation.mixed  # (G40)
 
 
-def update(before: Calibration, deviation: Deviation, error: float) -> Calibration:
+def current_scale(calibration: Calibration, odds: Sequence[float] = CHANGE_ODDS) -> float:
+    """Between the scale so far and that of the rows which speak for another one, by the evidence for it."""
+    weight = 1 - np.array(odds) / (odds + np.expm1(calibration.evidence))  # (G43)
+    which = int(np.argmax(weight))
+    rows = calibration.since[which] + CHANGE_PRIOR_ROWS
+    ratio = (SCALE_OF_MEAN * calibration.total[which] / calibration.scale + CHANGE_PRIOR_ROWS) / rows  # (G43)
+    return float(calibration.scale * ratio ** weight[which])  # (G43)
+
+
+def update(before: Calibration, deviation: Deviation, error: float, odds: Sequence[float] = CHANGE_ODDS) -> Calibration:
     """After a row whose prediction was wrong by `error`."""
+    if before.rows == 0:
+        before = before._replace(scale=max(deviation.noise, MIN_SCALE), rows=RESTART_ROWS)
     half_widths, evidence, since, total, scale, rows = before
-    if rows == 0:
-        scale, rows = max(deviation.noise, MIN_SCALE), RESTART_ROWS
     gap = abs(error) / deviation.spread
     if gap == 0 and scale <= MIN_SCALE:
         return before  # of a target that has been constant there is nothing to learn about errors
-    x = gap / scale
-    z = as_normal(half_widths, x)
+    z = as_normal(half_widths, gap / scale)
     evidence = np.maximum(evidence - np.log(RATIOS) + z**2 / 2 * (1 - 1 / RATIOS**2), 0)  # (G42)
     since = np.where(evidence > 0, since + 1, 0)
     total = np.where(evidence > 0, total + gap, 0)
-    half_widths = tracked(half_widths, x, rows)
+    half_widths = tracked(half_widths, gap / current_scale(before, odds), rows)
     rows = min(rows + 1, SCALE_ROWS)
-    scale += (SCALE_OF_MEAN * gap - scale) / rows  # (G45)
+    scale += (SCALE_OF_MEAN * gap - scale) * GAIN_ROWS / rows  # (G45)
     which = int(np.argmax(evidence))
-    if evidence[which] > MAX_SCALE_EVIDENCE:
+    if evidence[which] > np.log(RESTART_ODDS * rows):
         scale = SCALE_OF_MEAN * total[which] / since[which]  # (G46)
         rows = int(np.clip(since[which], RESTART_ROWS, SCALE_ROWS))  # (G46)
         evidence, since, total = np.zeros(2), np.zeros(2), np.zeros(2)
@@ -95,8 +108,8 @@ def as_normal(half_widths: Vector, x: float) -> float:
 def tracked(half_widths: Vector, x: float, rows: int) -> Vector:
     """A target outside an interval widens it and one inside narrows it, in the ratio that holds the coverage."""
     start = np.array(START_HALF_WIDTHS)
-    gain = min(max(HALF_WIDTH_ROWS / rows, MIN_HALF_WIDTH_GAIN), MAX_HALF_WIDTH_GAIN)  # (G43)
-    moved = half_widths * np.exp(gain * ((x > half_widths) - (1 - np.array(LEVELS))))  # (G43)
+    gain = min(max(GAIN_ROWS / rows, MIN_HALF_WIDTH_GAIN), MAX_HALF_WIDTH_GAIN)  # (G44)
+    moved = half_widths * np.exp(gain * ((x > half_widths) - (1 - np.array(LEVELS))))  # (G44)
     out: Vector = np.maximum.accumulate(np.clip(moved, start / HALF_WIDTH_RANGE, start * HALF_WIDTH_RANGE))  # (G44)
     return out
 
@@ -132,12 +145,14 @@ def check(calibration: Calibration) -> None:
     """Refuses values that no stream leads to; shapes have been checked."""
     start = np.array(START_HALF_WIDTHS)
     ratio = calibration.half_widths / start
-    demand(bool((calibration.half_widths > 0).all()), "a half width is not positive")
     within = (ratio >= 1 / HALF_WIDTH_RANGE - 1e-9) & (ratio <= HALF_WIDTH_RANGE + 1e-9)
     demand(bool(within.all()), "a half width is out of range")
     demand(bool((np.diff(calibration.half_widths) >= 0).all()), "half widths of a larger coverage are smaller")
     for pair in (calibration.evidence, calibration.since, calibration.total):
         demand(bool((pair >= 0).all()), "evidence for another scale of the errors cannot be negative")
+    demand(
+        bool((calibration.evidence <= MAX_EVIDENCE).all()), "evidence for another scale of the errors is out of range"
+    )
     some = (calibration.since > 0) == (calibration.evidence > 0)
     demand(bool(some.all()), "evidence for another scale of the errors without rows")
     whole = (calibration.since % 1 == 0) & (calibration.since < LARGEST_COUNT)

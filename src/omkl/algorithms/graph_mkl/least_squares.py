@@ -4,6 +4,8 @@ In this form no rounding can make a leverage z' P z negative. Where R has a sing
 factor: then memory and time are proportional to the number of features.
 """
 
+from typing import NamedTuple
+
 import numpy as np
 
 from omkl.algorithms.graph_mkl.constants import MIN_LEVERAGE_DIVISOR
@@ -20,23 +22,51 @@ def factor_times(R: Matrix, z: Vector) -> Vector:
     return phi
 
 
+class Counting(NamedTuple):
+    """How a row is learned."""
+
+    weight: float  # as often as this
+    before: float = 0.0  # the weight with which a row has been learned that this one is a copy of
+    again: bool = False  # whether the row is shown again, which does not change P
+
+
 def update(
-    R: Matrix, theta: Matrix, phi: Vector, gap: Vector, weight: float, min_leverage: float, others: float = 0.0
+    R: Matrix, theta: Matrix, phi: Vector, gap: Vector, row: Counting, min_leverage: float, others: float = 0.0
 ) -> tuple[Matrix, Matrix]:
     """R and theta after one row: phi = R z, and gap = target - theta z.
 
-    The row counts for P only until z' P z is `min_leverage`, unless that is 0. Where these features are a part of those
-    of an expert, and P has no covariances with the rest, `others` is the leverage that the rest has.
+    Where these features are a part of those of an expert, and P has no covariances with the rest, `others` is the
+    leverage that the rest has.
     """
     q = float(phi @ phi) + others  # (G9)
-    Pz = R[0] * phi if is_diagonal(R) else R.T @ phi
-    theta = theta + np.outer(weight * gap, Pz / (1 + weight * q))  # (G16)
-    counts = weight if min_leverage == 0 else min(weight, 1 / min_leverage - 1 / max(q, MIN_LEVERAGE_DIVISOR))  # (G17)
-    if counts > 0 and is_diagonal(R):
-        R = R * np.sqrt((1 + counts * np.maximum(q - phi**2, 0)) / (1 + counts * q))  # (G19)
-    elif counts > 0:
-        R = downdate(np.sqrt(counts) * phi, 1 + counts * others) @ R  # (G18)
-    return R, theta
+    counted = 0.0 if row.again else counts(q, row.weight, min_leverage)
+    weight = row.weight + row.before * (1 - counted / row.weight)  # (G16)
+    theta = theta + np.outer(row.weight * gap, P_times(R, phi) / (1 + weight * q))  # (G16)
+    return downdated(R, phi, counted, others), theta
+
+
+def counts(q: float, weight: float, min_leverage: float) -> float:
+    """How often a row of leverage q counts for P: until z' P z is `min_leverage`, unless that is 0."""
+    if min_leverage == 0:
+        return weight
+    return max(0.0, min(weight, 1 / min_leverage - 1 / max(q, MIN_LEVERAGE_DIVISOR)))  # (G17)
+
+
+def P_times(R: Matrix, phi: Vector) -> Vector:
+    """P z."""
+    Pz: Vector = R[0] * phi if is_diagonal(R) else R.T @ phi
+    return Pz
+
+
+def downdated(R: Matrix, phi: Vector, counted: float, others: float = 0.0) -> Matrix:
+    """R after a row that counts so many times."""
+    if counted <= 0:
+        return R
+    if is_diagonal(R):
+        q = float(phi @ phi) + others
+        return R * np.sqrt((1 + counted * np.maximum(q - phi**2, 0)) / (1 + counted * q))  # (G19)
+    out: Matrix = downdate(np.sqrt(counted) * phi, 1 + counted * others) @ R  # (G18)
+    return out
 
 
 def downdate(phi: Vector, start: float = 1.0) -> Matrix:

@@ -4,26 +4,32 @@ from typing import NamedTuple
 
 import numpy as np
 
-from omkl.algorithms.graph_mkl.constants import RANGE_MARGIN, WINDOW
+from omkl.algorithms.graph_mkl.constants import MIN_WEIGHT, RANGE_MARGIN, WINDOW
 from omkl.algorithms.graph_mkl.problem import Problem
-from omkl.algorithms.weights import normalised
-from omkl.arrays import Matrix, Vector
+from omkl.arrays import Index, Matrix, Vector
 
 
 class Window(NamedTuple):
-    """The last rows, scaled, one a column: that of round t stands in column t mod WINDOW."""
+    """The last rows, scaled, one a column: that of the set's row n stands in column n mod WINDOW."""
 
     X: Matrix  # (d, WINDOW)
     Y: Matrix  # (K, WINDOW)
+    weight: Vector  # (WINDOW,)  with that of its copies
+    key: Index  # (WINDOW,)  of the row and its target, unscaled; 0: none
+    met: Index  # (WINDOW,)  the last round in which the row came
+    returned: Index  # (WINDOW,)  1: the row has come more than once
 
 
 def init(problem: Problem) -> Window:
-    return Window(np.zeros((problem.V.shape[1], WINDOW)), np.zeros((problem.K, WINDOW)))
+    X, Y = np.zeros((problem.V.shape[1], WINDOW)), np.zeros((problem.K, WINDOW))
+    return Window(X, Y, np.zeros(WINDOW), *(np.zeros(WINDOW, np.intp) for _ in range(3)))
 
 
-def append_memory(window: Window, row: int, xs: Vector, Y: Vector) -> Window:
-    window = Window(window.X.copy(), window.Y.copy())
-    window.X[:, row % WINDOW], window.Y[:, row % WINDOW] = xs, Y
+def append_memory(window: Window, row: int, xs: Vector, Y: Vector, weight: float) -> Window:
+    """With one more row, in place of the oldest."""
+    window = window._replace(X=window.X.copy(), Y=window.Y.copy(), weight=window.weight.copy())
+    j = row % WINDOW
+    window.X[:, j], window.Y[:, j], window.weight[j] = xs, Y, max(weight, MIN_WEIGHT)
     return window
 
 
@@ -33,8 +39,9 @@ def predict_from_memory(window: Window, age: int, xs: Vector, width: float) -> t
     if n == 0:
         return np.zeros(len(window.Y)), 1.0
     square = ((window.X[:, :n] - xs[:, None]) ** 2).sum(axis=0)
-    w = normalised(-square / (2 * width**2))  # (G11)
-    return window.Y[:, :n] @ w, float(w @ w)  # (G12)
+    near = np.exp((square.min() - square) / (2 * width**2))  # (G11)
+    share = window.weight[:n] * near / (window.weight[:n] @ near)  # (G11)
+    return window.Y[:, :n] @ share, float(share @ near / (window.weight[:n] @ near))  # (G12)
 
 
 def within_range(window: Window, age: int, mean: Vector) -> Vector:

@@ -9,6 +9,7 @@ from omkl.algorithms.descent import TOO_FAR
 from omkl.algorithms.graph_mkl import least_squares
 from omkl.algorithms.graph_mkl.constants import MIN_PROBABILITY, STACK_CLIP, STACK_RIDGE, STUDENT_DEGREES
 from omkl.algorithms.graph_mkl.experts import Evaluation, label_probabilities
+from omkl.algorithms.graph_mkl.least_squares import Counting
 from omkl.algorithms.graph_mkl.problem import Problem
 from omkl.algorithms.weights import normalised
 from omkl.arrays import Mask, Matrix, Vector, padded
@@ -72,10 +73,8 @@ def log_likelihood(problem: Problem, evaluation: Evaluation, y: float) -> float:
     return float(-0.5 * np.log(v) - (STUDENT_DEGREES + 1) / 2 * np.log1p(square))  # (G27)
 
 
-def update_evidence(
-    problem: Problem, evidence: Sequence[Vector], evaluations: Sequence[Evaluations], weights: list[Vector], y: float
-) -> list[Vector]:
-    """The evidence of all sets after y: discounted log-likelihoods, relative to that of the mixture."""
+def gains(problem: Problem, evaluations: Sequence[Evaluations], weights: list[Vector], y: float) -> list[Vector]:
+    """(E,) of each set: log-likelihoods of y relative to that of the mixture; 0 for experts not evaluated."""
     scores = [{e: log_likelihood(problem, evaluation, y) for e, evaluation in part.items()} for part in evaluations]
     counted = [
         (score, weight[e])
@@ -85,11 +84,18 @@ def update_evidence(
     ]
     score, share = np.array([s for s, _ in counted]), np.array([w for _, w in counted])
     joint = score.max() + np.log(share @ np.exp(score - score.max()))  # (G28)
-    out = [e.copy() for e in evidence]
-    for part, new in zip(scores, out, strict=True):
+    out = [np.zeros(problem.experts) for _ in evaluations]
+    for part, gain in zip(scores, out, strict=True):
         for e, own in part.items():
-            new[e] = (1 - problem.discount) * (new[e] + own - joint)  # (G28)
+            gain[e] = own - joint  # (G28)
     return out
+
+
+def moved_evidence(problem: Problem, evidence: Vector, gain: Vector, relative: float, mask: Mask) -> Vector:
+    """The evidence after a row of this relative weight, a discounted sum of gains, for the experts in the mask."""
+    kept = (1 - problem.discount) ** relative  # (G28)
+    rate = (1 - problem.discount) * (1 - kept) / problem.discount if problem.discount > 0 else relative  # (G28)
+    return np.where(mask, kept * evidence + rate * gain, evidence)  # (G28)
 
 
 # Residual stacking
@@ -111,7 +117,8 @@ def stacked(stack: Stack, z: Vector, mixed: Vector) -> float:
 
 def update_stack(problem: Problem, stack: Stack, z: Vector, mixed: Vector, y: float, weight: float) -> Stack:
     """The stacking after y: its target is the mixture's residual."""
+    row = Counting(min(weight, 1.0))
     target = np.clip((y - mixed[0]) / (mixed[1] or np.inf), -STACK_CLIP, STACK_CLIP)  # (G31)
     theta = stack.theta[None]
-    R, theta = least_squares.update(stack.R, theta, stack.R @ z, target - theta @ z, weight, problem.min_leverage)
+    R, theta = least_squares.update(stack.R, theta, stack.R @ z, target - theta @ z, row, problem.min_leverage)
     return Stack(R, theta[0])

@@ -87,7 +87,7 @@ def split(problem: Problem, x: Vector) -> tuple[Vector, Vector]:
 
 def scaled_sparse(scaling: Scaling, x: Vector) -> Vector:
     """Sparse inputs in units of their root mean square, clipped."""
-    return np.clip(x * scaling.sparse, -CLIP_LINEAR, CLIP_LINEAR)  # (G53)
+    return np.clip(x * scaling.sparse, -CLIP_LINEAR, CLIP_LINEAR)  # (G58)
 
 
 def standardised(scaling: Scaling, Y: Vector) -> Vector:
@@ -104,7 +104,7 @@ def append_first(first: FirstRows, row: int, x: Vector, sparse: Vector, Y: Vecto
     return first
 
 
-def estimated(task: Task, scaling: Scaling, X: Matrix, Y: Matrix) -> Scaling:
+def estimated(task: Task, scaling: Scaling, X: Matrix, Y: Matrix, weight: Vector) -> Scaling:
     """The scaling by all of these rows; the target's unit stays where the target is constant."""
     present = ~np.isnan(X)
     counts = np.maximum(present.sum(axis=0), 1)
@@ -114,7 +114,7 @@ def estimated(task: Task, scaling: Scaling, X: Matrix, Y: Matrix) -> Scaling:
     absent = (scale == 0) & (2 * present.sum(axis=0) <= len(X)) & (rms > MIN_DEVIATION)  # (G2)
     mean = np.where(absent, 0.0, mean)  # (G2)
     scale = np.where(absent, inverse(rms, np.zeros(len(rms))), scale)  # (G2)
-    shift = Y.mean(axis=0)  # (G3)
+    shift = Y.mean(axis=0) if task == "regression" else weight @ Y / weight.sum()  # (G3)
     unit = scaling.unit
     if task == "regression":
         deviation = np.sqrt(np.mean((Y - shift) ** 2, axis=0))
@@ -125,7 +125,7 @@ def estimated(task: Task, scaling: Scaling, X: Matrix, Y: Matrix) -> Scaling:
 def estimated_sparse(scaling: Scaling, X: Matrix) -> Scaling:
     """The scaling of sparse inputs by all of these rows."""
     rms = np.sqrt((X**2).sum(axis=0) / np.maximum(np.count_nonzero(X, axis=0), 1))
-    return scaling._replace(sparse=inverse(rms, np.zeros(len(rms))))  # (G53)
+    return scaling._replace(sparse=inverse(rms, np.zeros(len(rms))))  # (G58)
 
 
 def inverse(deviation: Vector, mean: Vector) -> Vector:
@@ -146,7 +146,7 @@ def update_sparse(scaling: Scaling, x: Vector) -> Scaling:
     """After a row between refits: a sparse input that was 0 so far has its first value."""
     return scaling._replace(
         sparse=np.where(scaling.sparse == 0, inverse(np.abs(x), np.zeros(len(x))), scaling.sparse)
-    )  # (G54)
+    )  # (G59)
 
 
 def with_unit(scaling: Scaling, y: float) -> Scaling:
@@ -188,7 +188,7 @@ def fits(block: Block, task: Task, scaling: Scaling, first: FirstRows) -> bool:
     deviation = np.sqrt(block.square / np.maximum(block.rows, 1))
     ratio = deviation * scale
     varies = inverse(deviation, block.mean) > 0
-    constant = np.append(False, estimated(task, scaling, first.X, first.Y).scale == 0)
+    constant = np.append(False, estimated(task, scaling, *first).scale == 0)
     most = np.where(constant, FIRST_CHANGE_MISFIT, MISFIT)
     wrong = varies & ((ratio > most) | (MISFIT * ratio < 1))  # (G52)
     wrong[0] |= np.abs(block.mean - center)[0] * scale[0] > MISFIT  # (G52)

@@ -6,6 +6,7 @@ from typing import Any, Self, get_args
 
 from omkl.algorithms.base import Kernels, Task
 from omkl.algorithms.graph_mkl.constants import DIAGONAL_RIDGE, FIRST_ROWS, MAX_FULL_INPUTS, TRIAL_ROUNDS, WINDOW
+from omkl.features import GENERATOR
 from omkl.kernels import Gaussian, Kernel, dictionary
 from omkl.validation import is_number, is_whole, require, require_whole
 
@@ -162,7 +163,7 @@ class GraphSettings:
         N, D, E = len(self.all_kernels), self.n_features, self.experts
         drawn = 16 * N * d * D  # which inputs a random feature depends on is sorted out too
         of_a_set = (N + 1) * ((2 * D) ** 2 + (1 + len(self.steps)) * outputs * 2 * D) + E**2
-        return drawn + 2 * (of_a_set + (FIRST_ROWS + WINDOW) * (d + outputs))
+        return 2 * GENERATOR * d + drawn + 2 * (of_a_set + (FIRST_ROWS + WINDOW) * (d + outputs))
 
     @property
     def active(self) -> int:

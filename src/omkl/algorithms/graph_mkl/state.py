@@ -10,17 +10,29 @@ from omkl.algorithms.graph_mkl.change import Trend, Trial
 from omkl.algorithms.graph_mkl.constants import (
     FIRST_ROWS,
     LARGEST_VALUE,
+    MAX_COPIED_WEIGHT,
+    MAX_REPEAT_EVIDENCE,
+    MAX_SLOPE,
     MAX_TEMPERATURE,
     MIN_TEMPERATURE,
+    MIN_WEIGHT,
     SPARSE_RIDGE,
     WINDOW,
 )
-from omkl.algorithms.graph_mkl.experts import Coefficients, Noise, fresh_coefficients, fresh_noise
+from omkl.algorithms.graph_mkl.experts import (
+    Coefficients,
+    Judged,
+    Noise,
+    fresh_coefficients,
+    fresh_noise,
+    no_judgement,
+)
 from omkl.algorithms.graph_mkl.intervals import Calibration
 from omkl.algorithms.graph_mkl.least_squares import diagonal_of, is_diagonal, marginalise_features
 from omkl.algorithms.graph_mkl.memory import Window
 from omkl.algorithms.graph_mkl.mixture import Stack, fresh_stack
 from omkl.algorithms.graph_mkl.problem import Problem
+from omkl.algorithms.graph_mkl.repeats import Weights
 from omkl.algorithms.graph_mkl.scaling import Block, FirstRows, Scaling
 from omkl.algorithms.graph_mkl.selection import Selection
 from omkl.algorithms.invariants import LARGEST_COUNT, check_finite, demand, is_count, is_real
@@ -34,6 +46,7 @@ class ExpertSet(NamedTuple):
     coefficients: Coefficients
     noise: Noise
     evidence: Vector  # (E,)  discounted log-likelihood of an expert's predictions, relative to the mixture's
+    judged: Judged
     stack: Stack
     selection: Selection
     scaling: Scaling
@@ -51,12 +64,14 @@ class State(NamedTuple):
     trend: Trend
     trial: Trial
     calibration: Calibration  # of the intervals
+    repeats: float  # evidence that rows are shown again
+    weights: Weights
     t: int  # rounds behind us
 
 
 def init(problem: Problem, uniforms: Vector) -> State:
     absent = start_set(problem)._replace(age=-1)
-    return State((start_set(problem), absent), 0, Trend(), Trial(), intervals.init(), 0)
+    return State((start_set(problem), absent), 0, Trend(), Trial(), intervals.init(), 0.0, Weights(), 0)
 
 
 def start_set(problem: Problem) -> ExpertSet:
@@ -66,6 +81,7 @@ def start_set(problem: Problem) -> ExpertSet:
         coefficients=fresh_coefficients(problem),
         noise=fresh_noise(problem),
         evidence=np.zeros(problem.experts),
+        judged=no_judgement(problem),
         stack=fresh_stack(problem),
         selection=selection.init(problem),
         scaling=scaling_,
@@ -133,8 +149,8 @@ def grown(problem: Problem, part: ExpertSet) -> ExpertSet:
             np.pad(X, ((0, 0), (0, more_d)), constant_values=np.nan), np.pad(Y, ((0, 0), (0, more_K))), weight,
             np.pad(X_sparse, ((0, 0), (0, more_S))),
         ),
-        window=Window(
-            np.pad(part.window.X, ((0, more_d), (0, 0))), np.pad(part.window.Y, ((0, more_K), (0, 0)))
+        window=part.window._replace(
+            X=np.pad(part.window.X, ((0, more_d), (0, 0))), Y=np.pad(part.window.Y, ((0, more_K), (0, 0)))
         ),
         block=Block(np.pad(rows, (0, more_d)), np.pad(means, (0, more_d)), np.pad(squares, (0, more_d))),
     )  # fmt: skip
@@ -166,7 +182,7 @@ def grown_coefficients(problem: Problem, part: ExpertSet, more_d: int, more_K: i
             R_linear[k, k] = start
     return Coefficients(
         R, theta, R_linear, np.pad(theta_linear, ((0, more_K), (0, more_d))),
-        np.pad(R_sparse, ((0, 0), (0, problem.sparse - S)), constant_values=SPARSE_RIDGE**-0.5),  # (G55)
+        np.pad(R_sparse, ((0, 0), (0, problem.sparse - S)), constant_values=SPARSE_RIDGE**-0.5),  # (G60)
         np.pad(theta_sparse, ((0, more_K), (0, problem.sparse - S))),
     )  # fmt: skip
 
@@ -188,6 +204,8 @@ def set_shapes(problem: Problem) -> dict[str, tuple[int, ...]]:
         "noise.level": (E,),
         "noise.rounds": (E,),
         "evidence": (E,),
+        "judged.gain": (E,),
+        "judged.signal": (E,),
         "stack.R": (E, E),
         "stack.theta": (E,),
         "selection.rank": (E,),
@@ -201,6 +219,10 @@ def set_shapes(problem: Problem) -> dict[str, tuple[int, ...]]:
         "first.sparse": (FIRST_ROWS, S),
         "window.X": (d, WINDOW),
         "window.Y": (K, WINDOW),
+        "window.weight": (WINDOW,),
+        "window.key": (WINDOW,),
+        "window.met": (WINDOW,),
+        "window.returned": (WINDOW,),
         "block.rows": (1 + d,),
         "block.mean": (1 + d,),
         "block.square": (1 + d,),
@@ -219,14 +241,19 @@ def check_state(problem: Problem, state: State) -> None:
         if ".coefficients." in name or ".stack." in name:  # decompositions of larger numbers do not converge
             demand(bool((np.abs(leaf) <= LARGEST_VALUE).all()), f"{name} has a value that is too large")
     demand(is_count(state.t) and is_count(state.trend.rounds), "the number of rounds must be a count")
-    numbers = (state.trend.fast, state.trend.slow, *state.trial)
+    numbers = (state.trend.fast, state.trend.slow, *state.trial, *state.weights, state.repeats)
     demand(all(is_real(number) for number in numbers), "means of errors and weights must be numbers")
+    demand(state.repeats <= MAX_REPEAT_EVIDENCE, "the evidence for repeated rows is out of range")
+    mean, square = state.weights
+    demand(mean**2 <= 2 * square and square <= MAX_COPIED_WEIGHT**2, "the means over weights are out of range")
     demand(is_count(state.incumbent) and state.incumbent < 2, "there are two sets of experts")
     intervals.check(state.calibration)
     demand(all(number >= 0 for number in numbers), "means of errors and weights cannot be negative")
     for g, part in enumerate(state.sets):
         check_set(problem, part, g == state.incumbent)
         demand(part.age <= state.t, "a set of experts is older than the stream")
+        met = part.window.met
+        demand(bool(((met >= 0) & (met <= state.t)).all()), "a row of the memory came in a round that has not been")
         rows, learned = part.block.rows, part.age if part.age >= 0 else state.t
         demand(bool(((rows >= 0) & (rows <= learned)).all()), "a block has more rows than the set has learned")
     demand(state.sets[state.incumbent].age >= 0, "there is no incumbent")
@@ -251,6 +278,14 @@ def check_set(problem: Problem, part: ExpertSet, incumbent: bool) -> None:
     demand(bool((part.scaling.scale >= 0).all()), "the scale of an input is negative")
     demand(bool((part.scaling.sparse >= 0).all()), "the scale of a sparse input is negative")
     demand(bool((part.block.square >= 0).all()), "a sum of squares is negative")
+    stored, returned = part.window.weight, part.window.returned
+    demand(bool(((stored >= 0) & (stored <= MAX_COPIED_WEIGHT)).all()), "the weight of a row is out of range")
+    demand(bool((stored[: max(part.age, 0)] >= MIN_WEIGHT).all()), "the weight of a row is out of range")
+    demand(bool((part.window.key >= 0).all()), "the key of a row is negative")
+    demand(not part.window.key[max(part.age, 0) :].any(), "a row that has not come has a key")
+    demand(bool(((returned == 0) | (returned == 1)).all()), "a row has come again or not")
+    steep = problem.task == "classification" and bool((np.abs(part.judged.signal) > MAX_SLOPE).any())
+    demand(not steep, "a slope is out of range")
     weight = part.first.weight
     demand(bool(((weight >= 0) & (weight <= LARGEST_WEIGHT)).all()), "the weight of a row is out of range")
     for values in (part.first.X, part.first.Y, part.first.sparse, part.window.Y, part.block.mean):

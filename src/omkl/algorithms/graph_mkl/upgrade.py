@@ -1,13 +1,20 @@
 """GraphMKL in older model files.
 
 In format version 1 the arrays had both sets of experts along their first axis; before there was a scale of the errors,
-there were half widths of seven coverages in the standard deviations that the experts predict; and there were no blocks
-that scaling is compared with, and no sparse inputs.
+there were half widths of seven coverages in the standard deviations that the experts predict; there were no blocks
+that scaling is compared with; rows had no keys by which they are recognised; and there were no sparse inputs.
 """
 
 import numpy as np
 
-from omkl.algorithms.graph_mkl.constants import FIRST_ROWS, HALF_WIDTH_RANGE, LEVELS, MAX_FULL_INPUTS, START_HALF_WIDTHS
+from omkl.algorithms.graph_mkl.constants import (
+    FIRST_ROWS,
+    HALF_WIDTH_RANGE,
+    LEVELS,
+    MAX_FULL_INPUTS,
+    START_HALF_WIDTHS,
+    WINDOW,
+)
 from omkl.algorithms.graph_mkl.least_squares import diagonal_of
 from omkl.algorithms.graph_mkl.scaling import fresh_block
 from omkl.arrays import Array, Arrays
@@ -42,7 +49,21 @@ NUMBERS = {"explorer": "selection.explorer", "unit": "scaling.unit", "age": "age
 def upgrade(arrays: Arrays, body: dict[str, object]) -> tuple[Arrays, dict[str, object]]:
     """Arrays and numbers of a state in a file, of this version or an older one -> by today's dotted names."""
     arrays, body = with_calibration(*with_sets(arrays, body))
-    return with_sparse(with_blocks(arrays)), body
+    return with_repeats(with_sparse(with_blocks(arrays)), body)
+
+
+def with_repeats(arrays: Arrays, body: dict[str, object]) -> tuple[Arrays, dict[str, object]]:
+    """Rows of weight 1 that are not recognised when they come again, where a file has no keys of rows."""
+    if any(name.endswith((".window.key", ".judged.gain")) for name in arrays) or "repeats" in body:
+        return arrays, body
+    new = dict(arrays)
+    for g in (0, 1):
+        if f"sets.{g}.evidence" in arrays:
+            new[f"sets.{g}.window.weight"] = np.ones(WINDOW)
+            new |= {f"sets.{g}.window.{part}": np.zeros(WINDOW, np.intp) for part in ("key", "met", "returned")}
+            new[f"sets.{g}.judged.gain"] = np.zeros(len(arrays[f"sets.{g}.evidence"]))
+            new[f"sets.{g}.judged.signal"] = np.full(len(arrays[f"sets.{g}.evidence"]), -1.0)
+    return new, body | {"repeats": 0.0, "weights": [1.0, 1.0]}
 
 
 def with_sparse(arrays: Arrays) -> Arrays:

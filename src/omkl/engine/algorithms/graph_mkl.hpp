@@ -44,6 +44,7 @@ inline void predict(const Problem &p, const State &s, Scratch &scratch, const do
 
 static void end_trial(State &s, int64_t winner) {
   s.sets[1 - winner].age = -1;
+  for (long j = 0; j < WINDOW; ++j) s.sets[1 - winner].window.key[j] = 0;
   s.incumbent = winner;
   s.trend = {};
 }
@@ -88,18 +89,32 @@ inline void run(const Problem &p, State &s, Scratch &scratch, Chunk &chunk) {
     long evaluated;
     if (!evaluate(p, s, scratch, w, chunk.X + chunk.done * (p.V.d + p.S), prediction, evaluated)) return;
     const double weight = chunk.weight ? chunk.weight[chunk.done] : 1;
+    if (weight != 0 && !is_finite(y)) return;
     const bool known = s.sets[s.incumbent].scaling.unit > 0;
-    if (weight != 0 && (!is_finite(y) || (known && !update_evidence(p, s, w, y)))) return;
+    Recognised row = {};
+    if (weight != 0) row = recognise(p, s, w.x, w.sparse, y);
+    const Weights means =
+        weight == 0 || row.kind == Kind::again ? s.weights : means_after(s.weights, s.t, weight, row.weight);
+    const double relative = weight == 0 || row.kind == Kind::again ? 0 : relative_weight(means, weight);
+    if (weight != 0 && row.kind == Kind::new_row && known && !update_evidence(p, s, w, y, relative)) return;
     chunk.evaluated += evaluated;
     if (chunk.extra) write_extra(p, s, chunk.extra + chunk.done * extras(p));
     if (weight == 0) {
       ++s.t;
       continue;
     }
+    s.repeats = row.evidence, s.weights = means;
+    if (row.kind != Kind::new_row) {
+      for (long g = 0; g < 2; ++g)
+        if (s.sets[g].age >= 0)
+          learn_again(p, s.sets[g], w, w.sets[g], y, weight, relative, g == s.incumbent, row, s.t);
+      ++s.t;
+      continue;
+    }
     for (long g = 0; g < 2; ++g)
       if (s.sets[g].age >= 0) {
-        if (p.stack) update_stack(p, s.sets[g].stack, w, w.sets[g].differences, y, weight);
-        learn(p, s.sets[g], w, w.sets[g], y, weight, g == s.incumbent, uniform[g]);
+        if (p.stack) update_stack(p, s.sets[g].stack, w, w.sets[g].differences, y, lesser(weight, 1));
+        learn(p, s.sets[g], w, w.sets[g], y, weight, relative, known, g == s.incumbent, uniform[g], row.key, s.t);
       }
     double gap;
     if (p.classify) {

@@ -41,7 +41,7 @@ static void reset_coefficients(const Problem &p, Coefficients &c) {
     for (long j = 0; j < first.n; ++j) first.R[first.diagonal ? j : j * first.stride + j] = start;  // (G9)
     for (long j = 0; j < learners_on(p, i) * p.K * first.stride; ++j) first.theta[j] = 0;
   }
-  for (long k = 0; k < p.S; ++k) c.R_sparse[k] = 1 / sqrt(SPARSE_RIDGE);  // (G55)
+  for (long k = 0; k < p.S; ++k) c.R_sparse[k] = 1 / sqrt(SPARSE_RIDGE);  // (G60)
   for (long k = 0; k < p.K * p.S; ++k) c.theta_sparse[k] = 0;
 }
 
@@ -107,7 +107,7 @@ static double evaluate_sparse(const ExpertSet &set, const SparseRow &row, Evalua
   double leverage = 0;
   for (long j = 0; j < row.n; ++j) {
     const long k = place_of(row, j);
-    out.z_sparse[j] = clipped(row.value[j] * set.scaling.sparse[k], CLIP_LINEAR);  // (G53)
+    out.z_sparse[j] = clipped(row.value[j] * set.scaling.sparse[k], CLIP_LINEAR);  // (G58)
     out.phi_sparse[j] = set.coefficients.R_sparse[k] * out.z_sparse[j];
     leverage += out.phi_sparse[j] * out.phi_sparse[j];
   }
@@ -176,12 +176,6 @@ OMKL_INLINE double counts(const Problem &p, double leverage, double weight) {
   return lesser(weight, left);
 }
 
-// One row of recursive least squares for P: w.Pz = P z, and the row counts for R until z' P z is min_leverage.
-static void update_factor(const Problem &p, Workspace &w, double *R, long n, long stride, const double *phi,
-                          double leverage, double weight) {
-  factor_update(R, n, stride, phi, counts(p, leverage, weight), 1, w.keep, w.take, w.Pz);  // (G18)
-}
-
 // The sparse inputs of a row, as the linear expert has them; none for other experts.
 struct Sparse {
   const SparseRow *row;
@@ -206,50 +200,70 @@ OMKL_INLINE void move_theta(const Problem &p, ExpertSet &set, const Workspace &w
   }
 }
 
-static void update_sparse_factor(const Problem &p, ExpertSet &set, const Sparse &sparse, double leverage,
-                                 double weight) {
-  const double times = counts(p, leverage, weight), all = 1 + times * leverage;
-  if (!sparse.row || !(times > 0)) return;
+static void update_sparse_factor(ExpertSet &set, const Sparse &sparse, double leverage, double counted) {
+  if (!sparse.row || !(counted > 0)) return;
   for (long j = 0; j < sparse.row->n; ++j) {
     const double others = leverage - sparse.phi[j] * sparse.phi[j];
     set.coefficients.R_sparse[place_of(*sparse.row, j)] *=
-        sqrt((1 + times * (others > 0 ? others : 0)) / all);  // (G19)
+        sqrt((1 + counted * (others > 0 ? others : 0)) / (1 + counted * leverage));  // (G19)
   }
 }
 
-static void update_factor(const Problem &p, Workspace &w, const Expert &x, const double *phi, const Sparse &sparse,
-                          double leverage, double weight) {
-  const double times = counts(p, leverage, weight);
+// One row of recursive least squares for P, for which it counts so many times; w.Pz = P z.
+static void update_factor(Workspace &w, const Expert &x, const double *phi, const Sparse &sparse, double leverage,
+                          double counted) {
   if (x.diagonal)
-    diagonal_update(x.R, x.stride, phi, leverage, times, w.Pz);
+    diagonal_update(x.R, x.stride, phi, leverage, counted, w.Pz);
   else
-    factor_update(x.R, x.n, x.stride, phi, times, 1 + times * sparse.leverage, w.keep, w.take, w.Pz);  // (G18)
+    factor_update(x.R, x.n, x.stride, phi, counted, 1 + counted * sparse.leverage, w.keep, w.take, w.Pz);  // (G18)
 }
 
-// One step of logistic regression: least squares in which a row counts by the curvature of the loss.
-static void newton_step(const Problem &p, ExpertSet &set, Workspace &w, const Expert &x, const double *z,
-                        const double *phi, const Sparse &sparse, double leverage, const double *target, double weight) {
+// How a row is learned: as often as its weight says; as a copy of one that has been learned with the weight `before`;
+// or, where it is shown again, without any change of P.
+struct Counting {
+  double weight, before;
+  bool again;
+};
+
+// Logistic regression by Newton steps, each of them least squares in which a row counts by the curvature of the loss; a
+// row of a larger weight takes several. P z only changes its length on the way.
+static void newton_steps(const Problem &p, ExpertSet &set, Workspace &w, const Expert &x, const double *z,
+                         const double *phi, const Sparse &sparse, double leverage, const double *target,
+                         const Counting &row) {
   const double *shift = set.scaling.shift;
-  for (long k = 0; k < p.K; ++k) w.probability[k] = shift[k] + product(p, set, x, z, sparse, k);
-  label_probabilities(w.probability, 1, p.K, w.probability);  // (G21)
-  double most = 0;
-  for (long k = 0; k < p.K; ++k) most = greater(most, w.probability[k]);
-  const double curvature = greater(most * (1 - most), MIN_CURVATURE);  // (G21)
-  update_factor(p, w, x, phi, sparse, leverage, curvature * weight);
-  for (long k = 0; k < p.K; ++k) {
-    const double gap = target[k] + shift[k] - w.probability[k];
-    move_theta(p, set, w, x, sparse, k, weight * gap / (1 + curvature * weight * leverage));  // (G21)
+  const double steps = row.weight > 1 ? lesser(ceil(row.weight), NEWTON_STEPS) : 1, each = row.weight / steps;
+  double scale = 1, all_counts = 0;  // of P z, and how many times the row counts for P
+  for (long k = 0; k < p.K; ++k) w.margin[k] = shift[k] + product(p, set, x, z, sparse, k), w.move[k] = 0;
+  for (double i = 0; i < steps; ++i) {
+    label_probabilities(w.margin, 1, p.K, w.probability);  // (G21)
+    double most = 0;
+    for (long k = 0; k < p.K; ++k) most = greater(most, w.probability[k]);
+    const double curvature = greater(most * (1 - most), MIN_CURVATURE), q = scale * leverage;  // (G21)
+    for (long k = 0; k < p.K; ++k) {
+      const double gap = target[k] + shift[k] - w.probability[k];
+      const double moved = each * scale * gap / (1 + curvature * each * q);  // (G21)
+      w.move[k] += moved, w.margin[k] += moved * leverage;
+    }
+    const double counted = row.again ? 0 : counts(p, q, curvature * each);
+    if (counted > 0) all_counts += counted, scale /= 1 + counted * q;
   }
-  update_sparse_factor(p, set, sparse, leverage, curvature * weight);
+  update_factor(w, x, phi, sparse, leverage, all_counts);
+  for (long k = 0; k < p.K; ++k) move_theta(p, set, w, x, sparse, k, w.move[k]);
+  update_sparse_factor(set, sparse, leverage, all_counts);
 }
 
-// The coefficients of one expert after a row that counts `weight` times.
+// The part of the gap that a gradient expert of step length a closes at a row of this weight.
+OMKL_INLINE double gradient_step(double a, double weight) {
+  return weight <= 1 ? weight * a : 1 - pow(1 - a, weight);  // (G15)
+}
+
+// The coefficients of one expert after a row.
 static void update(const Problem &p, ExpertSet &set, Workspace &w, long e, const double *z, const double *phi,
-                   const Sparse &sparse, double leverage, const double *target, double weight) {
+                   const Sparse &sparse, double leverage, const double *target, const Counting &row) {
   if (e >= p.first_memory) return;  // memory experts have no coefficients
   const Expert x(p, set.coefficients, e);
   if (x.b > 0) {
-    const double step = lesser(1, weight * p.steps[x.b - 1]);
+    const double step = gradient_step(p.steps[x.b - 1], row.weight);
     for (long k = 0; k < p.K; ++k) {
       double *theta = x.theta + k * x.stride;
       add(theta, step * (target[k] - dot(theta, z, x.stride)), z, x.stride);  // (G15)
@@ -257,38 +271,56 @@ static void update(const Problem &p, ExpertSet &set, Workspace &w, long e, const
     return;
   }
   if (p.classify && e >= p.on_kernels) {
-    newton_step(p, set, w, x, z, phi, sparse, leverage, target, weight);
+    newton_steps(p, set, w, x, z, phi, sparse, leverage, target, row);
     return;
   }
-  update_factor(p, w, x, phi, sparse, leverage, weight);
+  const double counted = row.again ? 0 : counts(p, leverage, row.weight);
+  const double all = row.weight + row.before * (1 - greater(counted, 0) / row.weight);  // (G16)
+  update_factor(w, x, phi, sparse, leverage, counted);
   for (long k = 0; k < p.K; ++k) {
     const double gap = target[k] - product(p, set, x, z, sparse, k);
-    move_theta(p, set, w, x, sparse, k, weight * gap / (1 + weight * leverage));  // (G16)
+    move_theta(p, set, w, x, sparse, k, row.weight * gap / (1 + all * leverage));  // (G16)
   }
-  update_sparse_factor(p, set, sparse, leverage, weight);
+  update_sparse_factor(set, sparse, leverage, counted);
 }
 
-// The noise of an expert after one more target, which moves it by a share a.
-static double noise_after(const Problem &p, const ExpertSet &set, const Evaluations &out, Workspace &w, long e,
-                          double y, double a) {
-  const double before = set.noise.level[e], *mean = out.mean + e * p.K;
+// What a target says about the noise of an expert: its squared error, or the slope of the log-likelihood in the
+// logarithm of the temperature.
+static double noise_signal(const Problem &p, const ExpertSet &set, const Evaluations &out, Workspace &w, long e,
+                           double y) {
+  const double *mean = out.mean + e * p.K;
   if (!p.classify) {
     const double gap = clipped((y - mean[0]) / set.scaling.unit, TOO_FAR);
-    return (1 - a) * before + a * (gap * gap) / (1 + out.leverage[e]);  // (G23)
+    return gap * gap / (1 + out.leverage[e]);  // (G23)
   }
   const double v = variance(set, e, out.leverage[e]);
   label_probabilities(mean, v, p.K, w.probability);
   double expected = 0;
   for (long k = 0; k < p.K; ++k) expected += w.probability[k] * mean[k];
-  const double slope = (mean[static_cast<long>(y)] - expected) / v;  // (G24)
-  const double after = before * exp(-a * clipped(slope, MAX_SLOPE));  // (G24)
-  return after < MIN_TEMPERATURE ? MIN_TEMPERATURE : after > MAX_TEMPERATURE ? MAX_TEMPERATURE : after;
+  return clipped((mean[static_cast<long>(y)] - expected) / v, MAX_SLOPE);  // (G24)
 }
 
-static void update_noise(const Problem &p, ExpertSet &set, const Evaluations &out, Workspace &w, long e, double y) {
-  set.noise.rounds[e] += 1;
+OMKL_INLINE double no_signal(const Problem &p) { return p.classify ? 0 : -1; }
+
+// The noise moves by the signal; what is left of it is for copies of the row.
+static void move_noise(const Problem &p, ExpertSet &set, long e, double relative) {
+  double &level = set.noise.level[e], &signal = set.judged.signal[e];
   const double a = greater(1 - p.memory, 1 / (static_cast<double>(set.noise.rounds[e]) + 1));  // (G22)
-  set.noise.level[e] = noise_after(p, set, out, w, e, y, a);
+  const double share = relative == 1 ? a : 1 - pow(1 - a, relative);                          // (G22)
+  if (!p.classify) {
+    if (signal >= 0) level = (1 - share) * level + share * signal;  // (G23)
+    return;
+  }
+  const double after = level * exp(-share * signal);  // (G24)
+  level = after < MIN_TEMPERATURE ? MIN_TEMPERATURE : after > MAX_TEMPERATURE ? MAX_TEMPERATURE : after;
+  signal *= 1 - share;
+}
+
+static void update_noise(const Problem &p, ExpertSet &set, const Evaluations &out, Workspace &w, long e, double y,
+                         double relative) {
+  set.noise.rounds[e] += 1;
+  set.judged.signal[e] = noise_signal(p, set, out, w, e, y);
+  move_noise(p, set, e, relative);
 }
 
 }  // namespace omkl::graph_mkl::OMKL_ISA

@@ -1,6 +1,7 @@
 // As algorithms/graph_mkl/learning.py: what one set of experts learns from a row, and its refits early on.
 #pragma once
 #include "graph_mkl/mixture.hpp"
+#include "graph_mkl/repeats.hpp"
 
 namespace omkl::graph_mkl::OMKL_ISA {
 using namespace omkl::OMKL_ISA;
@@ -13,6 +14,7 @@ static void start_set(const Problem &p, ExpertSet &set) {
   for (long e = 0; e < p.E; ++e) {
     set.evidence[e] = 0;
     set.noise.level[e] = START_NOISE, set.noise.rounds[e] = 0;
+    set.judged.gain[e] = 0, set.judged.signal[e] = no_signal(p);
     set.selection.rank[e] = e;
   }
   set.selection.explorer = 0;
@@ -26,6 +28,10 @@ static void start_set(const Problem &p, ExpertSet &set) {
   for (long k = 0; k < p.S; ++k) set.scaling.sparse[k] = 0;
   for (long j = 0; j < WINDOW * p.V.d; ++j) set.window.X[j] = 0;
   for (long j = 0; j < WINDOW * p.K; ++j) set.window.Y[j] = 0;
+  for (long j = 0; j < WINDOW; ++j) {
+    set.window.weight[j] = 0;
+    set.window.key[j] = set.window.met[j] = set.window.returned[j] = 0;
+  }
   reset_block(p, set.block);
   set.age = 0;
 }
@@ -42,14 +48,14 @@ static void refit(const Problem &p, ExpertSet &set, Workspace &w, Evaluations &o
   const double ratio = estimate(p, set.scaling, set.first, n);
   estimate_sparse(p, set.scaling, set.first, n, w.first_sparse.value);
   if (!p.classify)
-    for (long e = 0; e < p.E; ++e) set.noise.level[e] *= ratio * ratio;
+    for (long e = 0; e < p.E; ++e) set.noise.level[e] *= ratio * ratio, set.judged.signal[e] *= ratio * ratio;
   reset_coefficients(p, set.coefficients);
   double *z = out.z, *phi = out.phi;
   for (long j = 0; j < n; ++j) {
     const double *Y = set.first.Y + j * p.K;
     scaled(p, set.scaling, w, set.first.X + j * d);
     take_sparse(p, set.first.sparse + j * p.S, w.first_sparse);
-    append_memory(p, set.window, j, w.xs, Y);
+    append_memory(p, set.window, j, w.xs, Y, set.first.weight[j]);
     for (long k = 0; k < p.K; ++k) w.target[k] = (Y[k] - set.scaling.shift[k]) / unit_of(set.scaling);  // (G3)
     for (long i = 0; i <= p.maps; ++i) {
       features_of(p, i, w, z);
@@ -60,32 +66,72 @@ static void refit(const Problem &p, ExpertSet &set, Workspace &w, Evaluations &o
       Sparse sparse = {linear ? &w.first_sparse : nullptr, out.z_sparse, out.phi_sparse, 0};
       if (linear) sparse.leverage = evaluate_sparse(set, w.first_sparse, out);
       for (long b = 0; b < learners_on(p, i); ++b)
-        update(p, set, w, first_on(p, i) + b, z, phi, sparse, dense + sparse.leverage, w.target, set.first.weight[j]);
+        update(p, set, w, first_on(p, i) + b, z, phi, sparse, dense + sparse.leverage, w.target,
+               {set.first.weight[j], 0, false});
     }
   }
 }
 
-// After one row, with the selection for the next round.
+// The sparse inputs of the row that has been evaluated, as expert e has them.
+static Sparse sparse_of(const Problem &p, const Workspace &w, const Evaluations &out, long e) {
+  Sparse sparse = {nullptr, out.z_sparse, out.phi_sparse, 0};
+  if (e != p.on_kernels || w.sparse.n == 0) return sparse;
+  sparse.row = &w.sparse;
+  for (long j = 0; j < w.sparse.n; ++j) sparse.leverage += out.phi_sparse[j] * out.phi_sparse[j];
+  return sparse;
+}
+
+// After a row that stands in the set's memory, and is a copy of the last one or shown again. A copy adds to the weight
+// of the row: it is judged by the predictions made before the row was learned. A row that is shown again corrects
+// coefficients, and is no evidence.
+static void learn_again(const Problem &p, ExpertSet &set, Workspace &w, Evaluations &out, double y, double weight,
+                        double relative, bool incumbent, const Recognised &row, int64_t t) {
+  const long found = column_of(set.window, row.key);
+  if (found < 0) return;
+  const bool copy = row.kind == Kind::copy;
+  const double before = copy ? set.window.weight[found] : 0;
+  set.window.met[found] = t;
+  if (copy) {
+    for (long e = 0; e < p.E; ++e) {
+      if (set.judged.gain[e] != 0) set.evidence[e] = evidence_moved(p, set.evidence[e], set.judged.gain[e], relative);
+      move_noise(p, set, e, relative);
+    }
+    set.window.weight[found] = lesser(set.window.weight[found] + weight, MAX_COPIED_WEIGHT);
+    const int64_t number = row_in_column(set.age, found);
+    if (number < FIRST_ROWS) set.first.weight[number] = lesser(set.first.weight[number] + weight, MAX_COPIED_WEIGHT);
+  }
+  for (long k = 0; k < p.K; ++k)
+    w.target[k] = (target_value(p, y, k) - set.scaling.shift[k]) / unit_of(set.scaling);  // (G3)
+  each_evaluated(p, set, incumbent, [&](long e, bool) {
+    if (e >= p.first_memory) return;
+    const long place = Expert(p, set.coefficients, e).i * w.widest;
+    update(p, set, w, e, out.z + place, out.phi + place, sparse_of(p, w, out, e), out.leverage[e], w.target,
+           {weight, before, !copy});
+  });
+}
+
+// After one row, with the selection for the next round; `judged`: whether the evidence for its experts has been
+// updated.
 static void learn(const Problem &p, ExpertSet &set, Workspace &w, Evaluations &out, double y, double weight,
-                  bool incumbent, double uniform) {
+                  double relative, bool judged, bool incumbent, double uniform, int64_t key, int64_t t) {
   const bool known = set.scaling.unit > 0;
+  for (long e = 0; e < p.E; ++e) set.judged.gain[e] = 0, set.judged.signal[e] = no_signal(p);
   if (!is_refit_age(set.age + 1)) take_unit(set.scaling, y);
   each_evaluated(p, set, incumbent, [&](long e, bool) {
-    if (known) update_noise(p, set, out, w, e, y);
+    if (judged) set.judged.gain[e] = out.score[e];
+    if (known) update_noise(p, set, out, w, e, y, relative);
     for (long k = 0; k < p.K; ++k)
       w.target[k] = (target_value(p, y, k) - set.scaling.shift[k]) / unit_of(set.scaling);  // (G3)
     const long place = Expert(p, set.coefficients, e).i * w.widest;
-    Sparse sparse = {nullptr, out.z_sparse, out.phi_sparse, 0};
-    if (e == p.on_kernels && w.sparse.n > 0) {
-      sparse.row = &w.sparse;
-      for (long j = 0; j < w.sparse.n; ++j) sparse.leverage += out.phi_sparse[j] * out.phi_sparse[j];
-    }
-    update(p, set, w, e, out.z + place, out.phi + place, sparse, out.leverage[e], w.target, weight);
+    update(p, set, w, e, out.z + place, out.phi + place, sparse_of(p, w, out, e), out.leverage[e], w.target,
+           {weight, 0, false});
   });
   append_first(p, set.first, set.age, w.x, w.sparse, y, weight);
   for (long k = 0; k < p.K; ++k) w.target[k] = target_value(p, y, k);
   scaled(p, set.scaling, w, w.x);
-  append_memory(p, set.window, set.age, w.xs, w.target);
+  const long found = column_of(set.window, key);
+  append_memory(p, set.window, set.age, w.xs, w.target, weight);
+  mark_new(set.window, set.age, key, t, found);
   set.age += 1;
   if (is_refit_age(set.age))
     refit(p, set, w, out);

@@ -8,10 +8,12 @@ using namespace omkl::OMKL_ISA;
 
 OMKL_INLINE long rows_in(int64_t age) { return age < WINDOW ? age : WINDOW; }
 
-static void append_memory(const Problem &p, Window &window, int64_t row, const double *xs, const double *Y) {
+static void append_memory(const Problem &p, Window &window, int64_t row, const double *xs, const double *Y,
+                          double weight) {
   const long j = row % WINDOW;
   for (long k = 0; k < p.V.d; ++k) window.X[k * WINDOW + j] = xs[k];
   for (long k = 0; k < p.K; ++k) window.Y[k * WINDOW + j] = Y[k];
+  window.weight[j] = greater(weight, MIN_WEIGHT);
 }
 
 // Squared distances of w.xs to the rows of the window, in w.square; w.nearest is the least.
@@ -41,11 +43,14 @@ static void predict_from_memory(const Problem &p, const Window &window, int64_t 
   const double nearest = w.nearest;
   vec total = {}, squares = {};
   for (long j = 0; j < n; j += W) {
-    vec near = exp_below_zero(rate * (nearest - load(w.square + j)));  // (G11)
+    const vec one = exp_below_zero(rate * (nearest - load(w.square + j)));  // (G11)
+    vec near;
+    __builtin_memcpy(&near, window.weight + j, sizeof near);
+    near *= one;                                  // (G11)
     for (long l = n - j; l < W; ++l) near[l] = 0;
     store(w.near + j, near);
     total += near;
-    squares += near * near;
+    squares += near * one;
   }
   const double whole = sum(total);
   for (long k = 0; k < p.K; ++k) {

@@ -65,8 +65,15 @@ static double log_likelihood(const Problem &p, Workspace &w, const double *mean,
   return -0.5 * log(v) - power * log1p(lesser(gap * gap / (STUDENT_DEGREES * v), TOO_FAR * TOO_FAR));  // (G27)
 }
 
+// Evidence for an expert after a gain at a row of this relative weight.
+OMKL_INLINE double evidence_moved(const Problem &p, double evidence, double gain, double relative) {
+  if (relative == 1) return (1 - p.discount) * (evidence + gain);  // (G28)
+  const double kept = pow(1 - p.discount, relative);               // (G28)
+  return kept * evidence + (p.discount > 0 ? (1 - p.discount) * (1 - kept) / p.discount : relative) * gain;  // (G28)
+}
+
 // False, and nothing is changed, where the evidence for an expert would not be finite.
-static bool update_evidence(const Problem &p, State &s, Workspace &w, double y) {
+static bool update_evidence(const Problem &p, State &s, Workspace &w, double y, double relative) {
   double top = -INFINITY, joint = 0;
   each_expert(p, s, w, [&](const ExpertSet &set, Evaluations &out, long e, bool) {
     out.score[e] = log_likelihood(p, w, out.mean + e * p.K, variance(set, e, out.leverage[e]), y);
@@ -78,11 +85,13 @@ static bool update_evidence(const Problem &p, State &s, Workspace &w, double y) 
   joint = top + log(joint);  // (G28)
   bool usable = true;
   each_expert(p, s, w, [&](const ExpertSet &set, Evaluations &out, long e, bool) {
-    out.score[e] = (1 - p.discount) * (set.evidence[e] + out.score[e] - joint);  // (G28)
-    usable &= is_finite(out.score[e]);
+    out.score[e] -= joint;  // (G28)
+    usable &= is_finite(evidence_moved(p, set.evidence[e], out.score[e], relative));
   });
   if (!usable) return false;
-  each_expert(p, s, w, [&](ExpertSet &set, Evaluations &out, long e, bool) { set.evidence[e] = out.score[e]; });
+  each_expert(p, s, w, [&](ExpertSet &set, Evaluations &out, long e, bool) {
+    set.evidence[e] = evidence_moved(p, set.evidence[e], out.score[e], relative);
+  });
   return true;
 }
 
@@ -105,7 +114,7 @@ static void update_stack(const Problem &p, Stack &stack, Workspace &w, const dou
   const double gap = target - dot(stack.theta, z, p.stride_stack);
   factor_times(stack.R, p.E, p.stride_stack, z, w.phi_stack);
   const double leverage = dot(w.phi_stack, w.phi_stack, p.stride_stack);
-  update_factor(p, w, stack.R, p.E, p.stride_stack, w.phi_stack, leverage, weight);
+  factor_update(stack.R, p.E, p.stride_stack, w.phi_stack, counts(p, leverage, weight), w.keep, w.take, w.Pz);  // (G18)
   add(stack.theta, weight * gap / (1 + weight * leverage), w.Pz, p.stride_stack);
 }
 

@@ -81,14 +81,14 @@ static void estimate_sparse(const Problem &p, Scaling &scaling, const FirstRows 
       count[k] += x != 0 ? 1 : 0;
     }
   for (long k = 0; k < p.S; ++k)
-    scaling.sparse[k] = inverse(sqrt(scaling.sparse[k] / greater(count[k], 1)), 0);  // (G53)
+    scaling.sparse[k] = inverse(sqrt(scaling.sparse[k] / greater(count[k], 1)), 0);  // (G58)
 }
 
 // After a row between refits: a sparse input that was 0 so far has its first value.
 static void update_sparse(Scaling &scaling, const SparseRow &row) {
   for (long j = 0; j < row.n; ++j) {
     double &scale = scaling.sparse[place_of(row, j)];
-    if (scale == 0) scale = inverse(fabs(row.value[j]), 0);  // (G54)
+    if (scale == 0) scale = inverse(fabs(row.value[j]), 0);  // (G59)
   }
 }
 
@@ -101,8 +101,12 @@ static double estimate(const Problem &p, Scaling &scaling, const FirstRows &firs
   }
   for (long k = 0; k < p.K; ++k) {
     double total = 0;
-    for (long j = 0; j < n; ++j) total += Y[j * p.K + k];
-    scaling.shift[k] = total / static_cast<double>(n);  // (G3)
+    double mass = 0;
+    for (long j = 0; j < n; ++j) {
+      const double weight = p.classify ? first.weight[j] : 1;
+      mass += weight, total += weight * Y[j * p.K + k];
+    }
+    scaling.shift[k] = total / mass;  // (G3)
   }
   if (p.classify) return 1;
   double square = 0;

@@ -90,6 +90,18 @@ struct Noise {
   }
 };
 
+// What the last row that was not a copy said about every expert, for its copies.
+struct Judged {
+  double *gain;    // [E]  log-likelihood relative to the mixture; 0: none
+  double *signal;  // [E]  about the noise; below 0 for numbers, or 0 for labels: none
+
+  template <class Visitor>
+  void visit(const Problem &p, Visitor &visitor) {
+    visitor.array("gain", gain, {p.E});
+    visitor.array("signal", signal, {p.E});
+  }
+};
+
 struct Stack {
   double *R;      // [E][stride_stack]
   double *theta;  // [stride_stack]
@@ -144,13 +156,19 @@ struct FirstRows {
 };
 
 struct Window {
-  double *X;  // [d][WINDOW]
-  double *Y;  // [K][WINDOW]
+  double *X;       // [d][WINDOW]
+  double *Y;       // [K][WINDOW]
+  double *weight;  // [WINDOW]
+  int64_t *key, *met, *returned;  // [WINDOW]
 
   template <class Visitor>
   void visit(const Problem &p, Visitor &visitor) {
     visitor.array("X", X, {p.V.d, WINDOW});
     visitor.array("Y", Y, {p.K, WINDOW});
+    visitor.array("weight", weight, {WINDOW});
+    visitor.array("key", key, {WINDOW});
+    visitor.array("met", met, {WINDOW});
+    visitor.array("returned", returned, {WINDOW});
   }
 };
 
@@ -170,6 +188,7 @@ struct ExpertSet {
   Coefficients coefficients;
   Noise noise;
   double *evidence;  // [E]
+  Judged judged;
   Stack stack;
   Selection selection;
   Scaling scaling;
@@ -183,6 +202,7 @@ struct ExpertSet {
     visitor.part("coefficients", coefficients, p);
     visitor.part("noise", noise, p);
     visitor.array("evidence", evidence, {p.E});
+    visitor.part("judged", judged, p);
     visitor.part("stack", stack, p);
     visitor.part("selection", selection, p);
     visitor.part("scaling", scaling, p);
@@ -238,12 +258,25 @@ struct Calibration {
   }
 };
 
+// Means over the weights of rows, and over their squares.
+struct Weights {
+  double mean, square;
+
+  template <class Visitor>
+  void visit(const Problem &, Visitor &visitor) {
+    visitor.number("mean", mean);
+    visitor.number("square", square);
+  }
+};
+
 struct State {
   ExpertSet sets[2];
   int64_t incumbent;
   Trend trend;
   Trial trial;
   Calibration calibration;
+  double repeats;
+  Weights weights;
   int64_t t;
 
   template <class Visitor>
@@ -254,6 +287,8 @@ struct State {
     visitor.part("trend", trend, p);
     visitor.part("trial", trial, p);
     visitor.part("calibration", calibration, p);
+    visitor.number("repeats", repeats);
+    visitor.part("weights", weights, p);
     visitor.number("t", t);
   }
   bool valid(const Problem &p) const {
@@ -287,7 +322,7 @@ struct Workspace {
   double *x, *xs, *xs_linear;   // [d padded]  the row, and scaled for the kernels and for the linear expert
   double *wave;                 // [2][P]
   double *Pz, *keep, *take;     // [widest]
-  double *target, *probability; // [K]
+  double *target, *probability, *margin, *move;  // [K]
   double *mark;                 // [E], as bytes
   double *square, *near;        // [WINDOW]
   double *phi_stack;            // [E padded]
@@ -313,7 +348,7 @@ struct Workspace {
       s.z_sparse = cut(p.S), s.phi_sparse = cut(p.S);
     }
     Pz = cut(widest), keep = cut(widest), take = cut(widest);
-    target = cut(p.K), probability = cut(p.K);
+    target = cut(p.K), probability = cut(p.K), margin = cut(p.K), move = cut(p.K);
     mark = cut(p.E);
     square = cut(WINDOW), near = cut(WINDOW);
     phi_stack = cut(p.stride_stack);

@@ -1,11 +1,11 @@
 """Base classes of the scikit-learn estimators.
 
-`fit` makes one pass over the rows in their order; `partial_fit` continues from there. scikit-learn's validation takes
-50 to 100 microseconds for each call: pass chunks of rows, or use the river API or `Online` for single rows.
+`fit` learns all rows from the start, in a random order unless told otherwise; `partial_fit` continues with rows in the
+order in which they come. scikit-learn's validation takes 50 to 100 microseconds for each call: pass chunks of rows, or
+use the river API or `Online` for single rows.
 """
 
 from collections.abc import Hashable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets, unique_labels
-from sklearn.utils.validation import _check_sample_weight, _num_samples, check_is_fitted
+from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from omkl import algorithms, validation
 from omkl.algorithms.base import Task
@@ -24,6 +24,7 @@ from omkl.estimators.core import Core, LabelCore, NumberCore, Scale, make_seed
 from omkl.estimators.cores import Scaling, new_label_core, new_number_core, settings_of
 from omkl.estimators.documentation import with_parameters
 from omkl.estimators.sklearn import inputs
+from omkl.estimators.sklearn.fitting import FitRows, checked_weights, passes, unchanged_on_error, warn_if_sorted
 from omkl.estimators.sklearn.inputs import Rows
 from omkl.estimators.sklearn.single import SingleLabels, SingleNumbers
 from omkl.features import column_names
@@ -51,13 +52,20 @@ class FittedAttributes:
 class Estimator(Locked, BaseEstimator, FittedAttributes):  # type: ignore[misc]  # scikit-learn has no types
     """Validation, randomness and attributes that all estimators have.
 
+    shuffle : bool, default=True
+        Whether `fit` takes the rows in a random order, whatever order they are in; False for rows in the order of
+        time.
+    epochs : int, default=1
+        How often `fit` goes through the rows, each time in another order if they are shuffled.
     random_state : int, RandomState or None, default=None
-        Decides random features and random choices.
+        Decides random features, random choices and the order of the rows in `fit`.
     """
 
     task: ClassVar[Task]
     _lock = LockOnDemand()  # scikit-learn's constructors set nothing but parameters
 
+    shuffle: bool = True
+    epochs: int = 1
     random_state: RandomState = None
 
     def __init_subclass__(cls, parameters: type | None = None, **options: Any) -> None:
@@ -102,21 +110,16 @@ class Estimator(Locked, BaseEstimator, FittedAttributes):  # type: ignore[misc] 
     def _scale(self) -> Scale:
         return self.scale if isinstance(self, Scaling) else "none"
 
+    def _passes(self, X: Matrix, y: Array, sample_weight: ArrayLike | None) -> Iterator[FitRows]:
+        """What `fit` learns, pass by pass."""
+        validation.require(isinstance(self.shuffle, (bool, np.bool_)), "shuffle", "True or False", self.shuffle)
+        validation.require_whole("epochs", self.epochs)
+        weight = None if sample_weight is None else checked_weights(sample_weight, X)
+        return passes(FitRows(X, y, weight), bool(self.shuffle), self.epochs, self.core_.seed)
+
     def _fitted(self) -> Self:
         check_is_fitted(self, "core_")
         return self
-
-    @contextmanager
-    def _unchanged_on_error(self) -> Iterator[None]:
-        """After an error the estimator has the attributes that it had before."""
-        before = dict(self.__dict__)
-        try:
-            yield
-        except BaseException:
-            for name in set(self.__dict__) - set(before):
-                delattr(self, name)
-            self.__dict__.update(before)
-            raise
 
     def _learners(self) -> list[Online]:
         """Those that predict: one, or one for each label."""
@@ -170,13 +173,12 @@ class Regressor(RegressorMixin, Estimator, SingleNumbers):  # type: ignore[misc]
         return inputs.checked_with_target(self, X, y, reset, numeric=True)
 
     @locked
-    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
-        """Forget what was learned and learn the rows in their order."""
-        with self._unchanged_on_error():
-            self.__dict__.pop("core_", None)
+    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+        """Forget what was learned and learn the rows, `epochs` times, in a random order unless `shuffle` is False."""
+        with unchanged_on_error(self):
             rows, targets = self._validated(X, y, reset=True)
-            self._learn_checked(rows, targets, None, first=True)
-            inputs.require_feature(self)
+            for part in self._passes(inputs.start(self, rows), targets, sample_weight):
+                self.core_.learn_rows(part.X, np.asarray(part.y, dtype=np.float64), part.weight)
         return self
 
     @locked
@@ -243,14 +245,13 @@ class Classifier(ClassifierMixin, Estimator, SingleLabels):  # type: ignore[misc
         return rows, labels
 
     @locked
-    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
-        """Forget what was learned and learn the rows in their order."""
-        with self._unchanged_on_error():
-            self.__dict__.pop("core_", None)
+    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+        """Forget what was learned and learn the rows, `epochs` times, in a random order unless `shuffle` is False."""
+        with unchanged_on_error(self):
             rows, labels = self._validated(X, y, reset=True)
             self.classes_ = np.unique(labels)
-            self._learn_checked(rows, labels, None, first=True)
-            inputs.require_feature(self)
+            for part in self._passes(inputs.start(self, rows), labels, sample_weight):
+                self.core_.learn_rows(part.X, part.y.tolist(), part.weight)
         return self
 
     @locked
@@ -259,6 +260,7 @@ class Classifier(ClassifierMixin, Estimator, SingleLabels):  # type: ignore[misc
     ) -> Self:
         """Learn the rows in their order; the first call says which labels there are."""
         self._learn(X, y, classes, sample_weight)
+        warn_if_sorted(np.asarray(y))
         return self
 
     @locked
@@ -285,6 +287,11 @@ class Classifier(ClassifierMixin, Estimator, SingleLabels):  # type: ignore[misc
     def predict_proba(self, X: ArrayLike) -> Matrix:
         """Probabilities of every label, (rows, labels)."""
         return self._fitted().core_.probabilities(self._rows(X), self.classes_)
+
+    def predict_log_proba(self, X: ArrayLike) -> Matrix:
+        """Logarithms of the probabilities of every label, (rows, labels)."""
+        logarithms: Matrix = np.log(self.predict_proba(X))
+        return logarithms
 
     @locked
     def predict(self, X: ArrayLike) -> Array:
@@ -333,8 +340,3 @@ class Classifier(ClassifierMixin, Estimator, SingleLabels):  # type: ignore[misc
 
         unknown = np.full((1, len(self.classes_)), 1 / len(self.classes_))
         return inputs.learn(self, rows, first, predict, learn, unknown)
-
-
-def checked_weights(sample_weight: ArrayLike, y: Array) -> Vector:
-    weight: Vector = _check_sample_weight(sample_weight, y, dtype=np.float64, ensure_non_negative=True)
-    return validation.many_weights(weight, len(y), "sample_weight")

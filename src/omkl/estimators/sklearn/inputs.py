@@ -74,10 +74,17 @@ def learn(
     return np.concatenate([np.repeat(unknown, start, axis=0), *parts])
 
 
-def require_feature(estimator: Fitted) -> None:
-    """Something was learned."""
-    if "core_" not in vars(estimator):
+def start(estimator: Fitted, rows: Rows) -> Matrix:
+    """The rows as features, and a core that knows all of these and has learned nothing."""
+    if isinstance(rows, np.ndarray):
+        estimator.core_ = estimator.new_core(names(estimator))
+        return arranged(estimator, rows)
+    table = learnable(None, rows)
+    if not table.new:
         raise ValueError("every cell of X is empty; give at least one column with a value")
+    estimator.core_ = estimator.new_core([name for new in table.new.values() for name in new])
+    estimator.core_.encoder = table.encoder
+    return table.X
 
 
 def checked(estimator: Fitted, X: ArrayLike, reset: bool) -> Rows:

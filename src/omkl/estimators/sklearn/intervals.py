@@ -1,9 +1,11 @@
 """Prediction intervals of the scikit-learn estimators."""
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import ArrayLike
 
-from omkl.arrays import Matrix, Vector
+from omkl.arrays import Matrix, Tensor, Vector
 from omkl.estimators.sklearn import inputs
 from omkl.estimators.sklearn.base import Regressor
 from omkl.lock import locked
@@ -23,9 +25,16 @@ class IntervalRegressor(Regressor):
         return out[:, 0], out[:, 1]
 
     @locked
-    def predict_interval(self, X: ArrayLike, coverage: float = 0.9) -> Matrix:
-        """(rows, 2): intervals that hold `coverage` (at most 0.99) of the targets, calibrated while learning."""
-        return self._fitted().core_.predict_interval(self._rows(X), coverage)
+    def predict_interval(self, X: ArrayLike, coverage: float | Sequence[float] = 0.9) -> Matrix | Tensor:
+        """(rows, 2): intervals that hold `coverage` (at most 0.99) of the targets, calibrated while learning.
+
+        (rows, 2, coverages) for a list of coverages.
+        """
+        core, rows = self._fitted().core_, self._rows(X)
+        if isinstance(coverage, Sequence | np.ndarray):
+            with core.lock:
+                return np.stack([core.predict_interval(rows, each) for each in coverage], axis=-1)
+        return core.predict_interval(rows, coverage)
 
     @locked
     def predict_interval_then_learn(self, X: ArrayLike, y: ArrayLike, coverage: float = 0.9) -> Matrix:

@@ -1,0 +1,85 @@
+"""How `fit` goes through the rows: which of them, with which weights, in which order."""
+
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.utils.validation import _check_sample_weight
+
+from omkl import validation
+from omkl.arrays import Array, Index, Matrix, Vector
+
+MANY_SORTED = 50  # rows; fewer may be sorted by chance, or because they are all there is
+
+
+class FitRows(NamedTuple):
+    """What `fit` learns."""
+
+    X: Matrix
+    y: Array  # numbers or labels
+    weight: Vector | None
+
+
+def checked_weights(sample_weight: ArrayLike, rows: Array) -> Vector:
+    weight: Vector = _check_sample_weight(sample_weight, rows, dtype=np.float64, ensure_non_negative=True)
+    return validation.many_weights(weight, len(rows), "sample_weight")
+
+
+def warn_if_sorted(labels: Array) -> None:
+    """A warning where many rows are sorted by label: whoever learns them in this order forgets the first ones."""
+    changes = int(np.count_nonzero(labels[1:] != labels[:-1]))
+    if len(labels) >= MANY_SORTED and 0 < changes == len(np.unique(labels)) - 1:
+        warnings.warn(
+            f"the {len(labels)} rows are sorted by label and are learned in this order, so that the last label counts "
+            "most; shuffle the rows, or use fit, which does so",
+            stacklevel=5,
+        )
+
+
+def without_order(rows: FitRows) -> FitRows:
+    """The same rows whatever order they were in, with copies merged into one row that has all their weight.
+
+    Copies stay rows of their own where the same inputs come with other targets too: then inputs are discrete, and
+    each row is an observation.
+    """
+    weight = np.ones(len(rows.X)) if rows.weight is None else rows.weight
+    order = np.lexsort((np.unique(rows.y, return_inverse=True)[1], *rows.X.T[::-1]))
+    order = order[weight[order] > 0]
+    X, y, weight = rows.X[order], rows.y[order], weight[order]
+    same_inputs = ((X[1:] == X[:-1]) | (np.isnan(X[1:]) & np.isnan(X[:-1]))).all(axis=1)
+    first = np.append(True, ~same_inputs)
+    if np.any(same_inputs & (y[1:] != y[:-1])):
+        first[:] = True
+    weight = np.add.reduceat(weight, np.flatnonzero(first)) if len(weight) else weight
+    all_one = bool((weight == 1).all())
+    return FitRows(np.ascontiguousarray(X[first]), y[first], None if all_one else weight)
+
+
+def passes(rows: FitRows, shuffle: bool, epochs: int, seed: int) -> Iterator[FitRows]:
+    """The rows of each pass, in the order in which they are learned."""
+    if shuffle:
+        rows = without_order(rows)
+    rng = np.random.default_rng(seed)
+    for _ in range(epochs):
+        yield taken(rows, rng.permutation(len(rows.X))) if shuffle else rows
+
+
+def taken(rows: FitRows, order: Index) -> FitRows:
+    weight = None if rows.weight is None else rows.weight[order]
+    return FitRows(np.ascontiguousarray(rows.X[order]), rows.y[order], weight)
+
+
+@contextmanager
+def unchanged_on_error(estimator: object) -> Iterator[None]:
+    """After an error the estimator has the attributes that it had before."""
+    before = dict(vars(estimator))
+    try:
+        yield
+    except BaseException:
+        for name in set(vars(estimator)) - set(before):
+            delattr(estimator, name)
+        estimator.__dict__.update(before)
+        raise
