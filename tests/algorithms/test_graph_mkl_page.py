@@ -193,3 +193,15 @@ def test_labels_with_copies_rows_that_are_shown_again_and_weights():
     page, library, learner = page_and_library(settings, X, y, weight)
     assert learner.sets[0].age < 250 < len(X)
     np.testing.assert_allclose(library.predictions, page.predictions, atol=TOLERANCE)
+
+
+def test_sparse_inputs_of_copies_and_rows_that_are_shown_again():
+    X, y, weight = with_repeats(*with_words(*number_stream(170, 170), labels=False))
+    page, library, learner = page_and_library(GraphSettings(**SMALL), X, y, weight, sparse=5)
+    assert learner.sets[0].age < 250 < len(X)
+    assert_same_numbers(page, library)
+    X, y, weight = with_repeats(*with_words(*label_stream(170, 170), labels=True))
+    settings = GraphSettings(task="classification", outputs=3, **SMALL)
+    page, library, learner = page_and_library(settings, X, y, weight, sparse=5)
+    assert learner.sets[0].age < 250 < len(X)
+    np.testing.assert_allclose(library.predictions, page.predictions, atol=TOLERANCE)

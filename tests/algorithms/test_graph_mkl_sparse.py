@@ -8,7 +8,7 @@ from streams import graph_settings as small
 import omkl
 from omkl import algorithms, engine
 from omkl.algorithms.graph_mkl import first_rows, widened
-from omkl.algorithms.graph_mkl.least_squares import update
+from omkl.algorithms.graph_mkl.least_squares import Counting, update
 from omkl.algorithms.graph_mkl.scaling import Scaling, estimated
 
 TASK = pytest.mark.parametrize("task", ["regression", "classification"])
@@ -80,12 +80,12 @@ def test_parts_of_a_least_squares_learn_as_the_blocks_of_the_whole():
     whole = np.block([[A, np.zeros((4, 3))], [np.zeros((3, 4)), B]])
     z, gap = rng.normal(size=7), np.array([0.7])
     phi = whole @ z
-    R, theta = update(whole, np.zeros((1, 7)), phi, gap, 1.3, 0.01)
-    first, coefficients = update(A, np.zeros((1, 4)), phi[:4], gap, 1.3, 0.01, phi[4:] @ phi[4:])
+    R, theta = update(whole, np.zeros((1, 7)), phi, gap, Counting(1.3), 0.01)
+    first, coefficients = update(A, np.zeros((1, 4)), phi[:4], gap, Counting(1.3), 0.01, phi[4:] @ phi[4:])
     np.testing.assert_allclose(coefficients, theta[:, :4], rtol=1e-12)
     np.testing.assert_allclose(first.T @ first, (R.T @ R)[:4, :4], rtol=1e-12)
     diagonal = np.abs(np.diag(B))[None]
-    second, _ = update(diagonal, np.zeros((1, 3)), diagonal[0] * z[4:], gap, 1.3, 0.0, 2.0)
+    second, _ = update(diagonal, np.zeros((1, 3)), diagonal[0] * z[4:], gap, Counting(1.3), 0.0, 2.0)
     q = 2.0 + ((diagonal[0] * z[4:]) ** 2).sum()
     P = np.diag(diagonal[0] ** 2)
     np.testing.assert_allclose(second[0] ** 2, np.diag(P - 1.3 * P @ np.outer(z, z)[4:, 4:] @ P / (1 + 1.3 * q)))
@@ -115,6 +115,8 @@ def test_the_first_rows_are_those_that_were_learned(task):
 def test_an_input_that_is_rare_and_always_the_same_is_zero_elsewhere():
     X = np.full((8, 3), np.nan)
     X[2, 0], X[[1, 5], 1], X[:5, 2] = 3.0, (4.0, 5.0), 2.0
-    scaling = estimated("regression", Scaling(np.zeros(3), np.zeros(3), np.zeros(1), 1.0), X, np.zeros((8, 1)))
+    scaling = estimated(
+        "regression", Scaling(np.zeros(3), np.zeros(3), np.zeros(1), 1.0), X, np.zeros((8, 1)), np.ones(8)
+    )
     np.testing.assert_allclose(scaling.mean, [0.0, 4.5, 2.0])  # the others vary, or are in most rows
     np.testing.assert_allclose(scaling.scale, [np.sqrt(8) / 3, 2.0, 0.0])

@@ -188,7 +188,7 @@ def fits(block: Block, task: Task, scaling: Scaling, first: FirstRows) -> bool:
     deviation = np.sqrt(block.square / np.maximum(block.rows, 1))
     ratio = deviation * scale
     varies = inverse(deviation, block.mean) > 0
-    constant = np.append(False, estimated(task, scaling, *first).scale == 0)
+    constant = np.append(False, estimated(task, scaling, first.X, first.Y, first.weight).scale == 0)
     most = np.where(constant, FIRST_CHANGE_MISFIT, MISFIT)
     wrong = varies & ((ratio > most) | (MISFIT * ratio < 1))  # (G52)
     wrong[0] |= np.abs(block.mean - center)[0] * scale[0] > MISFIT  # (G52)
