@@ -3,7 +3,6 @@
 from collections.abc import Hashable, Sequence
 
 import narwhals as nw
-import numpy as np
 from narwhals.typing import IntoDataFrame, IntoSeries
 
 from omkl import validation
