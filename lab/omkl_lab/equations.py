@@ -170,6 +170,9 @@ GRAPH_MKL = {
         "repeated rows", "what a row in the memory is", "copy: delta = 1, pi < 1/2; again: delta > 8, H > 4; else new"
     ),
     "G57": Equation("weights", "weight relative to those of other rows", "v = w M_1 / M_2, running means of w and w^2"),
+    "G58": Equation("sparse inputs", "sparse inputs, scaled", "clip(x s, -30, 30), s = 1 / root mean square"),
+    "G59": Equation("sparse inputs", "scale of a sparse input that was 0", "s = 1 / |x| at its first value"),
+    "G60": Equation("sparse inputs", "variance of a coefficient at the start", "P_kk = 1, without covariances"),
 }
 
 

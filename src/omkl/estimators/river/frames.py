@@ -3,7 +3,6 @@
 from collections.abc import Hashable, Sequence
 
 import narwhals as nw
-import numpy as np
 from narwhals.typing import IntoDataFrame, IntoSeries
 
 from omkl import validation
@@ -23,22 +22,10 @@ def numbers(frame: Frame) -> Matrix | None:
 def features(frame: Frame, core: Core) -> Matrix:
     """The rows of a frame for a prediction, as features."""
     if core.encoder is None and (X := numbers(frame)) is not None:
-        return arranged(X, frame.columns, core.names, core.missing)
+        return core.rows_of(frame.columns, X)
     from omkl.encoder import of_frame
 
     return features_of(core, of_frame(frame))
-
-
-def arranged(X: Matrix, columns: Sequence[str], names: Sequence[Hashable], missing: float) -> Matrix:
-    """The columns in the order of these names, `missing` where there is none."""
-    if tuple(columns) == tuple(names):
-        return X
-    place = {name: k for k, name in enumerate(columns)}
-    out = np.full((len(X), len(names)), missing)
-    for k, name in enumerate(names):
-        if name in place:
-            out[:, k] = X[:, place[name]]
-    return out
 
 
 def as_frame(X: IntoDataFrame) -> Frame:

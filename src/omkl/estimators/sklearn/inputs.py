@@ -120,13 +120,11 @@ def names(estimator: Fitted) -> Sequence[Hashable]:
 
 
 def arranged(estimator: Fitted, rows: Matrix) -> Matrix:
-    """The columns in the order of the core's features; those of arrays, and of fleets, have it already."""
+    """The rows as the core has them; the columns of arrays, and of fleets, are in the order of its features already."""
     core = estimator.core_
     given: Array | None = getattr(estimator, "feature_names_in_", None)
-    if given is None or core.names == tuple(given) or core.names == tuple(column_names(len(core.names))):
-        return rows
-    place = {name: k for k, name in enumerate(given)}
-    return np.ascontiguousarray(rows[:, [place[name] for name in core.names]])
+    by_position = given is None or core.names == tuple(column_names(len(core.names)))
+    return core.rows_of(core.names if given is None or by_position else given.tolist(), rows)
 
 
 def _under_names(estimator: Fitted, rows: Matrix, reset: bool) -> Rows:
