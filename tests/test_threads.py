@@ -8,6 +8,7 @@ import signal
 import sys
 import threading
 from contextlib import contextmanager, suppress
+from types import SimpleNamespace
 
 import joblib
 import numpy as np
@@ -18,7 +19,7 @@ import sklearn
 import omkl
 import omkl.river
 from omkl import engine
-from omkl.algorithms import growth
+from omkl.algorithms import blas
 from omkl.estimators import sklearn as sklearn_estimators
 from omkl.estimators.river import ESTIMATORS as RIVER
 from omkl.fleet import Fleet
@@ -396,14 +397,14 @@ def test_the_number_of_blas_threads_is_changed_by_one_thread_at_a_time(monkeypat
     both, met = threading.Barrier(2), []
 
     @contextmanager
-    def limits(*_):
+    def limit(**_):
         with suppress(threading.BrokenBarrierError):
             both.wait(0.3)
             met.append(True)
         yield
 
-    monkeypatch.setattr(growth, "threadpool_limits", limits)
-    models = [omkl.river.RakerRegressor(seed=0, **SMALL) for _ in range(2)]
+    monkeypatch.setattr(blas, "libraries", lambda: SimpleNamespace(limit=limit))
+    models = [omkl.river.GraphMKLRegressor(seed=0, n_features=4) for _ in range(2)]
     for model in models:
         model.learn_one({"x": 1.0}, 1.0)
     together(*(lambda m=model: m.learn_one({"y": 1.0}, 1.0) for model in models))

@@ -5,7 +5,10 @@ import re
 from decimal import Decimal
 from fractions import Fraction
 
+import narwhals as nw
 import numpy as np
+import pandas as pd
+import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -159,3 +162,30 @@ def test_weights_from_0_to_the_largest_are_accepted():
 def test_the_largest_targets_and_weights_have_finite_products():
     assert math.isfinite(LARGEST_TARGET**2 * LARGEST_WEIGHT)
     assert "learned" in validation.UNCHANGED
+
+
+@pytest.mark.parametrize(("columns", "plain"), [
+    ({"a": [1.5, 2.0], "b": [1, 2]}, True), ({"a": [1.5, 2.0], "b": [True, False]}, True), ({"a": [1, 2]}, True),
+    ({"a": [1.5, np.nan], "b": [1, 2]}, False), ({"a": pd.Categorical([1, 2])}, False),
+    ({"a": pd.Categorical([1, 2]), "b": pd.Categorical([1, 2])}, False), ({"a": ["1", "2"]}, False),
+    ({"a": pd.array([1, 2], "Int64"), "b": [1.0, 2.0]}, True), ({"a": pd.array([1, None], "Int64")}, False),
+    ({"a": pd.array([1, None], "Int64"), "b": [True, False]}, False), ({"a": pd.to_datetime(["2024", "2025"])}, False),
+    ({"a": pd.to_datetime(["2024", "2025"]), "b": [1, 2]}, False), ({"a": np.array([1, 2], dtype=object)}, False),
+])  # fmt: skip
+def test_frames_of_numbers_are_told_from_others_and_their_values_are_the_cells(columns, plain):
+    values = validation.frame_numbers(nw.from_native(pd.DataFrame(columns)))
+    assert (values is not None) == plain
+    if values is not None:
+        np.testing.assert_array_equal(values.astype(float), pd.DataFrame(columns).astype(float))
+
+
+@pytest.mark.parametrize("kind", [lambda frame: frame, pl.DataFrame.to_arrow])
+def test_the_same_holds_for_frames_of_polars_and_arrow(kind):
+    for column, plain in (
+        ([1.5, 2.0], True), ([1, 2], True), ([True, False], True), ([1, None], False), ([1.5, None], False),
+        ([1.5, math.nan], False), (["1", "2"], False), (pl.Series(["a", "b"], dtype=pl.Categorical), False),
+    ):  # fmt: skip
+        for other in ({}, {"other": [0.5, 1.5]}):
+            values = validation.frame_numbers(nw.from_native(kind(pl.DataFrame({"a": column, **other}))))
+            assert (values is not None) == plain
+            assert values is None or values[:, 0].tolist() == column

@@ -159,6 +159,20 @@ GRAPH_MKL = {
     "G52": Equation(
         "recovery", "misfit of the scaling", "sigma s < 1 / 20 or sigma s > 20 or |mean - m| s > 20 in a block"
     ),
+    "G53": Equation("repeated rows", "key of a row", "sum_k mix(bits(x_k) + k 9e3779b97f4a7c15) / 2, rounded down"),
+    "G54": Equation("repeated rows", "probability that a row has come before", "pi = (r + 1) / (n + 2)"),
+    "G55": Equation(
+        "repeated rows",
+        "evidence that rows are shown again",
+        "H <- clip(0.98 H + log((1 + pi) / (2 pi)), 0, 8) if the row is in the memory, else with -log 2",
+    ),
+    "G56": Equation(
+        "repeated rows", "what a row in the memory is", "copy: delta = 1, pi < 1/2; again: delta > 8, H > 4; else new"
+    ),
+    "G57": Equation("weights", "weight relative to those of other rows", "v = w M_1 / M_2, running means of w and w^2"),
+    "G58": Equation("sparse inputs", "sparse inputs, scaled", "clip(x s, -30, 30), s = 1 / root mean square"),
+    "G59": Equation("sparse inputs", "scale of a sparse input that was 0", "s = 1 / |x| at its first value"),
+    "G60": Equation("sparse inputs", "variance of a coefficient at the start", "P_kk = 1, without covariances"),
 }
 
 
@@ -186,7 +200,7 @@ def entries(equations: dict[str, Equation], found: dict[str, dict[str, list[Plac
     """One section for each equation, with its lines in every language."""
     lines = []
     for number, (label, what, formula) in equations.items():
-        lines += ["", f"## ({number}) {what}", "", f"`{formula}` {note.format(label)}", ""]
+        lines += ["", f"## ({number}) {what}", "", f"`{formula}` {note.format(label, label.replace(' ', '-'))}", ""]
         for language, places in found.items():
             for path, line, text in places.get(number, []):
                 lines.append(f"- {language} [{path}:{line}](../{path}#L{line}) `{text}`")
@@ -203,7 +217,7 @@ def page() -> str:
         "printed ones of the paper (arXiv 2102.04690), with the label in its LaTeX source beside them; (z) has no",
         "number there. Numbers that begin with G are those of [GraphMKL](graph_mkl.md).",
         *entries(EQUATIONS, found, "({})"),
-        *entries(GRAPH_MKL, found, "([{0}](graph_mkl.md#{0}))"),
+        *entries(GRAPH_MKL, found, "([{0}](graph_mkl.md#{1}))"),
     ]
     return "\n".join(lines) + "\n"
 

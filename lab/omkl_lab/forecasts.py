@@ -137,9 +137,9 @@ def holt_winters(series: Series, horizon: int, seed: int) -> Matrix:
     model = time_series.HoltWinters(alpha=0.3, beta=0.01, gamma=0.3, seasonality=DAY)  # type: ignore[no-untyped-call]  # river's
     out = np.full((len(series.y), 1), np.nan)
     for t, y in enumerate(series.y.tolist()):
-        model.learn_one(y)  # type: ignore[no-untyped-call]
+        model.learn_one(y)  # type: ignore[no-untyped-call]  # river's
         if t >= WEEK and t + horizon < len(out):
-            out[t + horizon] = model.forecast(horizon)[-1]  # type: ignore[no-untyped-call]
+            out[t + horizon] = model.forecast(horizon)[-1]  # type: ignore[no-untyped-call]  # river's
     return out
 
 

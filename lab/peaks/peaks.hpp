@@ -83,7 +83,7 @@ inline long least_squares_steps(double *a, long times) {
       z[(t + k) % n] = -z[(t + k) % n];
       factor_times(R, n, stride, z, phi);
       const double q = dot(phi, phi, stride);
-      factor_update(R, n, stride, phi, 1.0, scale, subtract, Pz);
+      factor_update(R, n, stride, phi, 1.0, 1.0, scale, subtract, Pz);
       const double gap = 1 - dot(theta + k * stride, z, stride);
       add(theta + k * stride, gap / (1 + q), Pz, stride);
     }

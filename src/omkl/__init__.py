@@ -9,7 +9,8 @@ _HOMES = {
     "omkl.algorithms.graph_mkl": ("GraphSettings",),
     "omkl.online": ("Online",),
     "omkl.estimators.sklearn.lags": ("Lags",),
-    "omkl.errors": ("DivergenceError", "BudgetWarning", "ModelFileError"),
+    "omkl.errors": ("DivergenceError", "BudgetWarning", "SharedFeaturesWarning", "ModelFileError"),
+    "omkl.estimators.sklearn.encoder": ("TableEncoder",),
     "omkl.persist": ("save", "load", "to_bytes", "from_bytes"),
     "omkl._version": ("__version__",),
 }

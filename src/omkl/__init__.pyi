@@ -5,6 +5,8 @@ from omkl.algorithms.settings import Settings as Settings
 from omkl.errors import BudgetWarning as BudgetWarning
 from omkl.errors import DivergenceError as DivergenceError
 from omkl.errors import ModelFileError as ModelFileError
+from omkl.errors import SharedFeaturesWarning as SharedFeaturesWarning
+from omkl.estimators.sklearn.encoder import TableEncoder as TableEncoder
 from omkl.estimators.sklearn.estimators import *  # noqa: F403  # all of its classes, as at run time
 from omkl.estimators.sklearn.lags import Lags as Lags
 from omkl.kernels import Cauchy as Cauchy

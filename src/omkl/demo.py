@@ -22,7 +22,7 @@ from omkl.persist import write_atomically
 
 ROWS, WEEK, START = 3000, 168, datetime(2024, 1, 1)
 WEATHER = ("temperature", "wind", "demand_hour_before", "demand_day_before")
-FOR_REPORT = ("pyarrow", "plotly", "jinja2")  # the extra `run`
+FOR_REPORT = ("plotly", "jinja2")  # the extra `run`
 
 
 class Demand(NamedTuple):

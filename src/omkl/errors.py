@@ -22,6 +22,17 @@ class BudgetWarning(UserWarning):
         )
 
 
+class SharedFeaturesWarning(UserWarning):
+    """More features have come than have columns of their own."""
+
+    @classmethod
+    def of(cls, own: int, shared: int) -> Self:
+        return cls(
+            f"{own} features are known, as many as have columns of their own; all others share {shared} columns, "
+            "chosen by a hash of their names. Leave out rare features to prevent that"
+        )
+
+
 class ModelFileError(ValueError):
     """A model file that is truncated, corrupted, not one of omkl's, of a newer version, or inconsistent."""
 

@@ -1,7 +1,8 @@
-"""The estimators with river's API, to import from: `from omkl.river import GraphMKLRegressor`."""
+"""The estimators and the encoder with river's API, to import from: `from omkl.river import GraphMKLRegressor`."""
 
 from omkl.estimators.river import ESTIMATORS
+from omkl.estimators.river.encoder import TableEncoder
 from omkl.estimators.river.estimators import *  # noqa: F403  # its classes are what this module offers
 from omkl.estimators.river.lags import Lags
 
-__all__ = [*ESTIMATORS, "Lags"]
+__all__ = [*ESTIMATORS, "Lags", "TableEncoder"]

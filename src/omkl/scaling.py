@@ -86,6 +86,10 @@ class InputScaler(RunningStatistics):
         """
         return engine.gather_scaled(x, names, self.stats, self._spare, raw, out)
 
+    def transform_row(self, x: Vector, out: Vector) -> None:
+        """Write one row, NaN where a value is missing, standardised to `out`."""
+        engine.standardise_each(self.stats, self._spare, x[None], out[None])
+
     def extended(self, columns: int) -> "InputScaler":
         """A scaler with further columns, of which no value has been seen."""
         other = InputScaler(self.stats.shape[1] + columns)

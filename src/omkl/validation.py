@@ -2,22 +2,24 @@
 
 import math
 import numbers
+import sys
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, SupportsFloat
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from omkl.arrays import Mask, Matrix, Vector
+from omkl.arrays import Array, Mask, Matrix, Vector
 from omkl.engine import first_above, first_not_finite
 
 if TYPE_CHECKING:
     import narwhals as nw
-    from narwhals.typing import IntoSeries
 
 LARGEST_TARGET, LARGEST_WEIGHT = 1e100, 1e30  # whose squares and products are still finite
 LARGEST_WHOLE = 2**62  # which the engine's integers hold, and one more than that
 LONGEST_INTEGER = 1024  # bits of a label; Python refuses to write integers of some thousand digits
 LARGEST_SAFE = 1e30  # learners that are stable in themselves cannot diverge on values of at most this
+NUMERIC = "biuf"  # kinds of NumPy's types
 UNCHANGED = "(no row of this chunk was learned)"
 
 
@@ -161,32 +163,50 @@ def finite_number(y: SupportsFloat, name: str) -> float:
     return number
 
 
-def finite_column(values: "nw.Series[IntoSeries]", name: str) -> Vector:
-    """A column of a frame as finite numbers."""
-    try:
-        column: Vector = values.to_numpy().astype(np.float64)
-    except (TypeError, ValueError):
-        raise ValueError(f"column {name!r} must be numeric, got {values.dtype}; encode it first") from None
-    if (row := first_not_finite(column)) >= 0:
+def finite_columns(values: Array, names: Sequence[object]) -> Matrix:
+    """The columns of a frame as finite numbers."""
+    X = np.ascontiguousarray(values, dtype=np.float64)
+    if (bad := first_not_finite(X)) >= 0:
+        row, column = divmod(bad, X.shape[1])
         raise ValueError(
-            f"column {name!r} must be finite, got {column[row]} in row {row}; impute or drop it "
+            f"column {names[column]!r} must be finite, got {X[row, column]} in row {row}; impute or drop it "
             "(no row of this frame was learned)"
         )
-    return column
+    return X
 
 
-def plain_numbers(frame: "nw.DataFrame[Any]") -> bool:
-    """Whether a frame holds numbers only, and none is missing."""
+def frame_numbers(frame: "nw.DataFrame[Any]") -> Array | None:
+    """The values of a frame that holds numbers only, none of which is missing; None for another one."""
     import narwhals as nw  # whoever has a frame has loaded it
 
-    numeric = all(
-        (kind.is_numeric() and not isinstance(kind, nw.Decimal)) or isinstance(kind, nw.Boolean)
-        for kind in frame.schema.values()
-    )
-    return numeric and not any(
-        frame[name].null_count() or (kind.is_float() and frame[name].is_nan().any())
-        for name, kind in frame.schema.items()
-    )
+    values = pandas_values(frame.to_native())
+    if values is None:
+        schema = frame.schema
+        for kind in schema.values():
+            if not (kind.is_numeric() and not isinstance(kind, nw.Decimal)) and not isinstance(kind, nw.Boolean):
+                return None
+        values = frame.to_numpy()
+        if values.dtype.kind not in NUMERIC:  # objects, as of several types that pandas does not unite
+            if any(frame[name].null_count() for name in schema):
+                return None
+            values = values.astype(np.float64)
+    return None if has_gaps(values) else values
+
+
+def pandas_values(frame: object) -> Array | None:
+    """The values of a pandas frame that holds numbers only; None for anything else. It takes little time."""
+    pandas = sys.modules.get("pandas")
+    if pandas is None or not isinstance(frame, pandas.DataFrame):
+        return None
+    if frame.shape[1] == 1 and not isinstance(frame.dtypes.iloc[0], np.dtype):  # categories may be numbers
+        return None
+    values: Array = frame.to_numpy()  # objects where the columns have types of which one is not NumPy's
+    return values if values.dtype.kind in NUMERIC else None
+
+
+def has_gaps(values: Array) -> bool:
+    """Whether a number is missing."""
+    return values.dtype.kind == "f" and bool(np.isnan(values).any())
 
 
 # Sample weights

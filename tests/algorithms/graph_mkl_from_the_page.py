@@ -21,16 +21,22 @@ def varies(deviation, mean):
 
 
 class Scaling:
-    def __init__(self, d, K):
+    def __init__(self, d, K, sparse):
+        self.d, self.sparse = d, np.zeros(sparse)
         self.mean, self.scale, self.shift, self.unit = np.zeros(d), np.zeros(d), np.zeros(K), 1.0
         self.labels = self.known = K > 1
 
     def refit(self, X, Y, weights):
         """Returns the factor of the noise."""
-        for k, column in enumerate(X.T):
+        for k, column in enumerate(X.T[self.d :]):
+            present = column[(column != 0) & ~np.isnan(column)]
+            self.sparse[k] = 1 / np.sqrt(np.mean(present**2)) if len(present) else 0.0  # (G58)
+        for k, column in enumerate(X.T[: self.d]):
             present = column[~np.isnan(column)]
             self.mean[k] = present.mean() if len(present) else np.nan  # (G2)
             self.scale[k] = 1 / present.std() if len(present) and varies(present.std(), self.mean[k]) else 0.0
+            if self.scale[k] == 0 and 2 * len(present) <= len(column) and (present != 0).any():
+                self.mean[k], self.scale[k] = 0.0, 1 / np.sqrt(np.sum(present**2) / len(column))
         self.shift = weights @ Y / weights.sum() if self.labels else Y.mean(0)  # (G3)
         if self.labels or not varies(Y.std(), self.shift[0]):
             return 1.0
@@ -39,6 +45,10 @@ class Scaling:
         return factor
 
     def notice_first_change(self, x):
+        for k, value in enumerate(np.nan_to_num(x[self.d :])):
+            if value != 0 and self.sparse[k] == 0:
+                self.sparse[k] = 1 / abs(value)  # (G59)
+        x = x[: self.d]
         for k in np.flatnonzero((self.scale == 0) & ~np.isnan(x)):
             if np.isnan(self.mean[k]):
                 self.mean[k] = x[k]
@@ -59,8 +69,9 @@ class Scaling:
                 continue
             mean, sigma = values.mean(), values.std()
             past = np.array([x[k - 1] for x, _, _ in stored]) if k > 0 else None
+            rare = k > 0 and 2 * np.sum(~np.isnan(past)) <= len(past) and np.nan_to_num(past).any()
             past = past[~np.isnan(past)] if k > 0 else None
-            constant = k > 0 and (len(past) == 0 or not varies(past.std(), past.mean()))
+            constant = k > 0 and not rare and (len(past) == 0 or not varies(past.std(), past.mean()))
             if varies(sigma, mean) and not 1 / 20 <= sigma * s <= (2 if constant else 20):  # (G52)
                 return True
             if k == 0 and abs(mean - m) * s > 20:
@@ -69,7 +80,7 @@ class Scaling:
 
     def clipped_row(self, x, y):
         """The target, 0 for a label, and the inputs, as they enter a block."""
-        out = [0.0 if self.labels else y, *x]
+        out = [0.0 if self.labels else y, *x[: self.d]]
         centers = np.append(0.0 if self.labels else self.shift[0], self.mean)
         scales = np.append(0.0 if self.labels or not self.known else 1 / self.unit, self.scale)
         for k, (m, s) in enumerate(zip(centers, scales, strict=True)):
@@ -78,8 +89,11 @@ class Scaling:
         return out
 
     def inputs(self, x, limit=5.0):
-        standardised = np.nan_to_num((x - self.mean) * self.scale)  # missing: the mean
-        return np.clip(standardised, -limit, limit) / np.sqrt(len(x))  # (G1)
+        standardised = np.nan_to_num((x[: self.d] - self.mean) * self.scale)  # missing: the mean
+        return np.clip(standardised, -limit, limit) / np.sqrt(self.d)  # (G1)
+
+    def sparse_inputs(self, x):
+        return np.clip(np.nan_to_num(x[self.d :]) * self.sparse, -30, 30)  # (G58)
 
     def target(self, Y):
         return (Y - self.shift) / self.unit  # (G3)
@@ -91,11 +105,11 @@ def kernel_features(V, x, scaling):
 
 
 def linear_features(x, scaling):
-    return np.append(1.0, scaling.inputs(x, 30.0))  # (G5)
+    return np.concatenate([[1.0], scaling.inputs(x, 30.0), scaling.sparse_inputs(x)])  # (G5)
 
 
 def squared_features(D, x, scaling):
-    root, x = np.sqrt(len(x)), scaling.inputs(x)[: D - 1]
+    root, x = np.sqrt(scaling.d), scaling.inputs(x)[: D - 1]
     filled = np.concatenate([[1.0], x, (root * x**2 - 1 / root) / 1.5])  # (G6)
     return np.append(filled, np.zeros(2 * D - len(filled)))
 
@@ -158,6 +172,20 @@ class Diagonal:
         self.variance = self.variance * (1 - c * self.variance * z**2 / (1 + c * q))  # (G19)
 
 
+class WithSparse:
+    """Put before LeastSquares or Logistic: the last features are sparse inputs, which have no covariances."""
+
+    def __init__(self, K, length, ridge, min_leverage, sparse):
+        super().__init__(K, length + sparse, ridge, min_leverage)
+        self.sparse = np.arange(length + sparse) >= length
+        self.P[self.sparse, self.sparse] = 1.0  # (G60)
+
+    def learn(self, z, Y, row, scaling):
+        super().learn(z, Y, row, scaling)
+        variances = np.diag(np.diag(self.P))
+        self.P = np.where(self.sparse[:, None] | self.sparse, variances, self.P)  # (G60)
+
+
 class Logistic(LeastSquares):
     def learn(self, z, Y, row, scaling):
         weight, again = row["weight"], row.get("again", False)
@@ -173,6 +201,14 @@ class DiagonalLeastSquares(Diagonal, LeastSquares):
 
 
 class DiagonalLogistic(Diagonal, Logistic):
+    pass
+
+
+class SparseLeastSquares(WithSparse, LeastSquares):
+    pass
+
+
+class SparseLogistic(WithSparse, Logistic):
     pass
 
 
@@ -226,7 +262,7 @@ class ExpertSet:
     def __init__(self, problem, settings, warm_up, place):
         (_, d, D), K, least = problem.V.shape, problem.K, problem.min_leverage
         self.problem, self.warm_up, self.place, self.age = problem, warm_up, place, 0
-        self.scaling, self.memory, self.stored, self.block = Scaling(d, K), deque(maxlen=1024), [], []
+        self.scaling, self.memory, self.stored, self.block = Scaling(d, K, problem.sparse), deque(maxlen=1024), [], []
         self.experts = []
         length_scales = [kernel.length_scale for kernel in settings.kernels] + list(settings.singles)
         for V, length_scale in zip(problem.V, length_scales, strict=True):
@@ -236,9 +272,11 @@ class ExpertSet:
             self.experts += [Expert(partial(kernel_features, V), start) for start in starts]
         if K == 1:
             kind = LeastSquares if d <= 1024 else DiagonalLeastSquares
+            kind = partial(SparseLeastSquares, sparse=problem.sparse) if problem.sparse else kind
             self.experts += [Expert(linear_features, partial(kind, 1, 1 + d, settings.ridge, least), True)]
         else:
             kind = Logistic if d <= 1024 else DiagonalLogistic
+            kind = partial(SparseLogistic, sparse=problem.sparse) if problem.sparse else kind
             self.experts.append(Expert(linear_features, partial(kind, K, 1 + d, 1 / d, least)))
             self.experts.append(Expert(partial(squared_features, D), partial(Logistic, K, 2 * D, 1 / d, least)))
         self.experts += [MemoryExpert(width, K) for width in settings.widths]
@@ -252,9 +290,10 @@ class ExpertSet:
 
     def rank(self, r):
         everyone, lead = range(len(self.experts)), self.problem.active - 1
-        if self.age >= self.warm_up and (self.age - self.warm_up) % 20 == 0:
-            self.leaders = sorted(everyone, key=lambda e: -self.experts[e].evidence)[:lead]  # (G33)
         N, B = len(self.problem.V), 1 + len(self.problem.steps)
+        if self.age >= self.warm_up and (self.age - self.warm_up) % 20 == 0:
+            first = N * B if self.problem.sparse else None
+            self.leaders = sorted(everyone, key=lambda e: (e != first, -self.experts[e].evidence))[:lead]  # (G33)
         kernels = [divmod(e, B) for e in self.leaders if e < N * B]
         near = {i * B + b for j, b in kernels for i in np.flatnonzero(self.problem.graph.A[j])}
         rest = [e for e in everyone if e not in self.leaders]
@@ -386,7 +425,8 @@ class GraphMKL:
             return out
 
         Y = np.eye(self.problem.K)[int(y)] if self.labels else np.array([np.clip(y, -1e90, 1e90)])
-        raw = tuple(sorted((k, float(v)) for k, v in enumerate(x) if not np.isnan(v))), float(np.clip(y, -1e90, 1e90))
+        there = ~np.isnan(x) & ((np.arange(len(x)) < self.problem.V.shape[1]) | (x != 0))
+        raw = tuple((int(k), float(x[k])) for k in np.flatnonzero(there)), float(np.clip(y, -1e90, 1e90))
         kind, copied = self.kind(raw)
         if kind != "again":
             self.weigh(weight, copied)

@@ -8,7 +8,7 @@ from streams import raw_and_turning as stream
 import omkl
 from omkl import algorithms
 from omkl.algorithms import graph_mkl
-from omkl.algorithms.graph_mkl import experts
+from omkl.algorithms.graph_mkl import experts, least_squares
 from omkl.algorithms.graph_mkl.constants import MAX_TEMPERATURE, MIN_TEMPERATURE, RANGE_MARGIN, SQUARE_SCALE, WINDOW
 from omkl.algorithms.graph_mkl.least_squares import Counting
 from omkl.algorithms.graph_mkl.memory import append_memory, predict_from_memory, within_range
@@ -178,8 +178,9 @@ def test_a_logistic_step_is_a_newton_step_on_the_penalised_loss():
     ridge, z = 0.5, rng.normal(size=5)
     R, theta, label = np.eye(5) / np.sqrt(ridge), np.zeros((2, 5)), np.array([0.0, 1.0])
     phi = R @ z
-    evaluation = experts.Evaluation(z, phi, float(phi @ phi), np.zeros(2), 1.0)
-    R, theta = experts.newton_steps(R, theta, evaluation, np.zeros(2), label, Counting(1.0), min_leverage=0.0)
+    move, counted = experts.newton_steps(np.zeros(2), label, float(phi @ phi), Counting(1.0), min_leverage=0.0)
+    theta = theta + np.outer(move, least_squares.P_times(R, phi))
+    R = least_squares.downdated(R, phi, counted)
     P = np.linalg.inv(ridge * np.eye(5) + 0.25 * np.outer(z, z))
     np.testing.assert_allclose(R.T @ R, P, rtol=1e-12)
     np.testing.assert_allclose(theta, np.outer(label - 0.5, P @ z), rtol=1e-12)

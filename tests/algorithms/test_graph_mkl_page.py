@@ -35,9 +35,10 @@ def label_stream(rows, change):
     return Z * [1, 10, 100], y.astype(float)
 
 
-def page_and_library(settings, X, y, weight=None, trial=500):
+def page_and_library(settings, X, y, weight=None, trial=500, sparse=0):
     """What both predict and how they end, and the learner of the page."""
-    problem = algorithms.problem("graph-mkl", settings, d=X.shape[1], seed=1)._replace(trial=trial)
+    problem = algorithms.problem("graph-mkl", settings, d=X.shape[1] - sparse, seed=1)
+    problem = problem._replace(trial=trial, sparse=sparse)
     online = Online("graph-mkl", problem, rng=3)
     half_widths = np.empty((len(X), online.shape.extras))
     predictions = online.run_unchecked(X, y, weight, half_widths)  # `run` refuses missing inputs
@@ -145,6 +146,32 @@ def test_labels_with_an_input_that_is_scaled_by_its_first_change_alone():
     assert page.sets[0].age == 620 - 384
 
 
+def with_words(X, y, labels):
+    """With five sparse inputs, of which two come late, and an input that is rare and always the same."""
+    rng = np.random.default_rng(5)
+    W = rng.choice([np.nan, 0.0, 1.0, 2.5], size=(len(X), 5), p=[0.6, 0.2, 0.15, 0.05])
+    W[:300, 3:] = np.nan
+    rare = np.where(rng.random(len(X)) < 0.3, 4.0, np.nan)
+    effect = np.nan_to_num(W) @ [1.0, -2.0, 0.0, 3.0, 1.0] + np.nan_to_num(rare)
+    return np.column_stack((X, rare, W)), (y + (effect > 2)) % 3 if labels else y + 20 * effect
+
+
+def test_numbers_with_sparse_inputs():
+    X, y = with_words(*number_stream(420, change=220), labels=False)
+    weight = np.random.default_rng(2).choice([0.3, 1.0, 2.5], size=420)
+    expected, actual, page = page_and_library(GraphSettings(**SMALL), X, y, weight, sparse=5)
+    assert_same_numbers(expected, actual)
+    assert page.sets[0].scaling.sparse.all()
+
+
+def test_labels_with_sparse_inputs():
+    X, y = with_words(*label_stream(400, change=250), labels=True)
+    settings = GraphSettings(task="classification", outputs=3, **SMALL)
+    expected, actual, page = page_and_library(settings, X, y, sparse=5)
+    np.testing.assert_allclose(actual.predictions, expected.predictions, atol=TOLERANCE)
+    assert page.sets[0].scaling.sparse.all()
+
+
 def with_repeats(X, y):
     """Rows with copies, then some of them again in another order, then all with new ones; and weights."""
     rng = np.random.default_rng(0)
@@ -164,5 +191,17 @@ def test_labels_with_copies_rows_that_are_shown_again_and_weights():
     X, y, weight = with_repeats(*label_stream(170, 170))
     settings = GraphSettings(task="classification", outputs=3, **SMALL)
     page, library, learner = page_and_library(settings, X, y, weight)
+    assert learner.sets[0].age < 250 < len(X)
+    np.testing.assert_allclose(library.predictions, page.predictions, atol=TOLERANCE)
+
+
+def test_sparse_inputs_of_copies_and_rows_that_are_shown_again():
+    X, y, weight = with_repeats(*with_words(*number_stream(170, 170), labels=False))
+    page, library, learner = page_and_library(GraphSettings(**SMALL), X, y, weight, sparse=5)
+    assert learner.sets[0].age < 250 < len(X)
+    assert_same_numbers(page, library)
+    X, y, weight = with_repeats(*with_words(*label_stream(170, 170), labels=True))
+    settings = GraphSettings(task="classification", outputs=3, **SMALL)
+    page, library, learner = page_and_library(settings, X, y, weight, sparse=5)
     assert learner.sets[0].age < 250 < len(X)
     np.testing.assert_allclose(library.predictions, page.predictions, atol=TOLERANCE)

@@ -110,8 +110,9 @@ def test_a_step_of_weight_k_is_k_steps(k, seed, min_leverage):
     def stepped(R, theta, row, logistic):
         phi = R @ z
         if logistic:
-            evaluation = experts.Evaluation(z, phi, float(phi @ phi), np.zeros(2), 1.0)
-            return experts.newton_steps(R, theta, evaluation, shift, label, row, min_leverage)
+            move, counted = experts.newton_steps(shift + theta @ z, label, float(phi @ phi), row, min_leverage)
+            moved = theta + np.outer(move, least_squares.P_times(R, phi))
+            return least_squares.downdated(R, phi, counted), moved
         return least_squares.update(R, theta, phi, label - theta @ z, row, min_leverage)
 
     for logistic in (False, True):

@@ -15,7 +15,9 @@ NO_NUMBER = [None, "1", True, float("nan"), float("inf")]
 
 def trained(case: Case) -> Any:
     online = case.online(3)
-    X, y = stream(80, 3)
+    if case.algorithm.widened is not None:  # so that no array of its state is empty
+        online.change_problem(case.algorithm.widened(online.problem, 2))
+    X, y = stream(80, online.shape.inputs)
     online.run(X, as_targets(y, online.shape))
     return online
 
@@ -143,6 +145,7 @@ PROBLEM_EDITS = {
     "min_leverage": [lambda _: 1.0],
     "steps.0": [lambda _: 0.0, lambda _: 1.5],
     "widths.0": [lambda _: 0.0, lambda _: 1e-200, lambda _: 1e200],
+    "sparse": [lambda _: 10**6],
     "ridges.0": [lambda _: 0.0, lambda _: 5e-324, lambda _: 1e305],
 }
 NOT_FINITE = [lambda a: first(a, np.nan), lambda a: first(a, np.inf)]
@@ -161,6 +164,7 @@ STATE_EDITS = {
     "trial.incumbent": [lambda _: -1.0],
     **{f"sets.0.{name}": NOT_FINITE for name in (
         "coefficients.R", "coefficients.theta", "coefficients.R_linear", "coefficients.theta_linear", "evidence",
+        "coefficients.R_sparse", "coefficients.theta_sparse",
         "stack.R", "stack.theta", "scaling.shift", "window.X",
     )},
     "sets.0.noise.level": [*NOT_FINITE, lambda a: first(a, -1.0)],
@@ -169,10 +173,12 @@ STATE_EDITS = {
     "sets.0.selection.explorer": [lambda _: 10**6],
     "sets.0.scaling.mean": [lambda a: first(a, np.inf)],
     "sets.0.scaling.scale": [*NOT_FINITE, lambda a: first(a, -1.0)],
+    "sets.0.scaling.sparse": [*NOT_FINITE, lambda a: first(a, -1.0)],
     "sets.0.scaling.unit": [lambda _: -1.0],
     "sets.0.first.X": [lambda a: first(a, np.inf), lambda a: first(a, 1e95)],
     "sets.0.first.Y": [*NOT_FINITE, lambda a: first(a, 1e95)],
     "sets.0.first.weight": [*NOT_FINITE, lambda a: first(a, -1.0), lambda a: first(a, 1e31)],
+    "sets.0.first.sparse": [*NOT_FINITE, lambda a: first(a, 1e95)],
     "sets.0.window.Y": [*NOT_FINITE, lambda a: first(a, 1e95)],
     "sets.0.window.weight": [*NOT_FINITE, lambda a: first(a, -1.0), lambda a: first(a, 1e31), lambda a: first(a, 0.0)],
     "sets.0.window.met": [lambda a: first(a, -1), lambda a: first(a, 82)],

@@ -95,7 +95,7 @@ def test_invalid_arguments_are_refused_without_a_traceback(arguments: list[str],
         (OSError(28, "No space left on device"), 2, "omkl: No space left on device\n"),
         (FileNotFoundError(2, "No such file or directory", "m.omkl"), 2, "omkl: m.omkl: No such file or directory\n"),
         (ValueError("out_degree must be between 1 and 41, got 50"), 2, "omkl: out_degree must be between"),
-        (ModuleNotFoundError(name="pyarrow"), 2, "omkl: this needs pyarrow; install it with pip install 'omkl[run]'\n"),
+        (ModuleNotFoundError(name="plotly"), 2, "omkl: this needs plotly; install it with pip install 'omkl[run]'\n"),
     ],
     ids=lambda value: type(value).__name__ if isinstance(value, BaseException) else "",
 )

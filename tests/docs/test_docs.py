@@ -26,6 +26,7 @@ from omkl.stream.options import Options
 ROOT = Path(__file__).parents[2]
 PAGES = sorted(path.relative_to(ROOT / "docs").as_posix() for path in (ROOT / "docs").rglob("*.md"))
 RUN = ROOT / "docs" / "run.md"
+PATH = f"{Path(sys.executable).parent}:{os.environ['PATH']}"  # with the command omkl
 FROM_ROOT = {"changelog.md", "contributing.md", "security.md", "command_line.md"}  # added by docs/hooks.py
 
 
@@ -42,7 +43,7 @@ def python_blocks(path: Path) -> list[str]:
 
 
 def test_blocks_of_code_are_found():
-    assert len(python_blocks(ROOT / "README.md")) == 3
+    assert len(python_blocks(ROOT / "README.md")) == 4
     assert sum(len(python_blocks(path)) for path in PAGES_WITH_CODE) >= 35
 
 
@@ -77,7 +78,8 @@ def output_of(statement: ast.stmt, names: dict[str, Any]) -> str:
 
 
 @pytest.mark.parametrize("path", [p for p in PAGES_WITH_CODE if p.name not in SKETCHES], ids=lambda p: p.name)
-def test_examples_in_the_pages_run(path: Path):
+def test_examples_in_the_pages_run(path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("PATH", PATH)
     names: dict[str, Any] = {"__name__": "__main__"}
     for block in python_blocks(path):
         for statement, shown in steps_of(block):
@@ -109,7 +111,7 @@ def test_what_the_page_about_runs_shows_is_what_happens(tmp_path: Path):
     steps = dialogue()
     assert len(steps) > 15
     script = "\n".join(f"{{\n{command}\n}} > {k}.txt 2>&1" for k, (command, _) in enumerate(steps))
-    env = os.environ | {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+    env = os.environ | {"PATH": PATH}
     subprocess.run(["bash", "-c", script], cwd=tmp_path, env=env, timeout=600)
     for k, (command, printed) in enumerate(steps):
         happened = "".join(f"{line.rstrip()}\n" for line in (tmp_path / f"{k}.txt").read_text().splitlines())

@@ -15,6 +15,7 @@ from command import invoke
 
 import omkl
 import omkl.river
+from omkl.estimators.columns import Columns, limits_of
 from omkl.estimators.id_column import IdColumn, label_code
 from omkl.estimators.ids import IdStatistics
 from omkl.names import BUCKETS, id_features
@@ -211,11 +212,13 @@ def test_a_model_read_from_a_file_continues_as_the_one_written():
     assert omkl.to_bytes(again) == omkl.to_bytes(model)
 
 
+COLUMNS = Columns(("a", *id_features("x", 1)), limits_of("graph-mkl"))
+
+
 def statistics() -> tuple[Any, dict[str, Any]]:
     ids = IdStatistics(1)
-    names = ("a", *id_features("x", 1))
-    ids.add_features(names, names)
-    ids.learn_rows(np.array([[1.0, 5, 5, 5], [2.0, 6, 6, 6]]), names, np.ones((2, 1)), None)
+    ids.add_features(COLUMNS.names, COLUMNS)
+    ids.learn_rows(np.array([[1.0, 5, 5, 5], [2.0, 6, 6, 6]]), COLUMNS, np.ones((2, 1)), None)
     arrays: dict[str, Any] = {}
     return json.loads(json.dumps(ids.encode(arrays))), arrays
 
@@ -242,13 +245,12 @@ def statistics() -> tuple[Any, dict[str, Any]]:
 )  # fmt: skip
 def test_statistics_that_cannot_be_are_refused(spoil: Any):
     body, arrays = statistics()
-    names = ("a", *id_features("x", 1))
-    assert IdStatistics.decode(body, arrays, 1, names).encode({}) == body
+    assert IdStatistics.decode(body, arrays, 1, COLUMNS).encode({}) == body
     spoil(body, arrays)
     if len(body) == 2:
         arrays |= {name.replace("0", "1"): array for name, array in arrays.items()}
     with pytest.raises(ValueError):
-        IdStatistics.decode(body, arrays, 1, names)
+        IdStatistics.decode(body, arrays, 1, COLUMNS)
 
 
 def test_a_feature_that_is_called_like_a_statistic_is_a_number():
@@ -309,3 +311,23 @@ def test_sensors_are_told_apart_though_there_are_more_than_features():
     frame = pd.DataFrame({"x": x, "sensor": [f"s{k}" for k in sensor]})
     errors = omkl.GraphMKLRegressor(random_state=0).predict_then_learn(frame, y) - y
     assert np.sqrt(np.mean(errors[750:] ** 2)) < 0.25 * y.std()
+
+
+def test_several_passes_over_ids_without_a_pattern_do_not_learn_the_targets_by_heart():
+    rng = np.random.default_rng(0)
+    ids = np.array([f"id{k}" for k in rng.integers(0, 100, 800)])
+    frame, y = pd.DataFrame({"id": ids, "a": rng.normal(size=800)}), rng.normal(size=800)
+    for epochs in (1, 4):
+        model = omkl.GraphMKLRegressor(epochs=epochs, random_state=0).fit(frame[:400], y[:400])
+        assert np.mean((model.predict(frame[400:]) - y[400:]) ** 2) < 1.15 * np.var(y[400:])
+
+
+@pytest.mark.parametrize("shuffle", [False, True])
+def test_later_passes_show_the_statistics_of_the_first(shuffle: bool):
+    model = omkl.RakerRegressor(n_features=5, epochs=3, shuffle=shuffle, random_state=0).fit(FRAME, Y)
+    once = omkl.RakerRegressor(n_features=5, epochs=1, shuffle=shuffle, random_state=0).fit(FRAME, Y)
+    assert model.core_.ids.encode({}) == once.core_.ids.encode({})
+    for column, other in zip(model.core_.ids.columns, once.core_.ids.columns, strict=True):
+        np.testing.assert_array_equal(column.overall, other.overall)
+        assert column.overall[0] == N
+    assert not np.array_equal(model.predict(FRAME), once.predict(FRAME))

@@ -19,7 +19,7 @@ from omkl.estimators.documentation import with_parameters
 
 ALL = [*sklearn.ESTIMATORS.values(), *river.ESTIMATORS.values()]
 KIND = pytest.mark.parametrize("kind", ALL, ids=lambda kind: f"{kind.__module__.split('.')[2]}.{kind.__name__}")
-OWN = {"random_state", "seed", "max_waiting", "scale"}  # what an API or its scaling adds
+OWN = {"random_state", "shuffle", "epochs", "seed", "max_waiting", "scale"}  # what an API or its scaling adds
 
 
 def signature(kind: type) -> dict[str, inspect.Parameter]:
@@ -90,9 +90,9 @@ def test_defaults_of_parameters_are_those_of_the_settings(kind: type):
 
 
 @pytest.mark.parametrize("name", sklearn.ESTIMATORS)
-def test_both_apis_have_the_same_parameters_but_for_randomness_and_waiting_rows(name: str):
+def test_both_apis_have_the_same_parameters_but_for_randomness_fit_and_waiting_rows(name: str):
     ours, theirs = signature(sklearn.ESTIMATORS[name]), signature(river.ESTIMATORS[name])
-    assert set(ours) - {"random_state"} == set(theirs) - {"seed", "max_waiting"}
+    assert set(ours) - {"random_state", "shuffle", "epochs"} == set(theirs) - {"seed", "max_waiting"}
     for parameter in set(ours) & set(theirs):
         assert ours[parameter].default == theirs[parameter].default
         assert documented(sklearn.ESTIMATORS[name])[parameter] == documented(river.ESTIMATORS[name])[parameter]

@@ -106,7 +106,7 @@ def test_on_the_command_line_the_labels_seen_so_far_share_a_probability_of_1(alg
     X, y = rng.normal(size=(40, 2)), np.array([*"aaab", *rng.choice(list("abc"), 36)], dtype=object)
     learner = SingleModel(Declaration(algorithm, "classification"), seed=0)
     learner.add_features(["u", "v"])
-    out = learner.learn(X, y, None)
+    out = learner.learn(X, y, None, (0.9,))
     seen = {label: list(y).index(label) for label in out.labels}
     for row, p in enumerate(out.probabilities):
         known = np.array([seen[label] < row for label in out.labels])
@@ -115,4 +115,4 @@ def test_on_the_command_line_the_labels_seen_so_far_share_a_probability_of_1(alg
             assert_probabilities(p[known])
             assert out.y_pred[row] == out.labels[int(p.argmax())]
     assert out.y_pred[0] is None
-    assert_probabilities(learner.predict(X, None).probabilities)
+    assert_probabilities(learner.predict(X, None, (0.9,)).probabilities)

@@ -208,6 +208,8 @@ def test_a_state_that_is_not_finite_is_refused(name: str):
     for which, leaf in leaves.items():
         if not isinstance(leaf, np.ndarray) or leaf.dtype != np.float64 or which.endswith((".mean", ".first.X")):
             continue
+        if not leaf.size:  # there are no sparse inputs
+            continue
         broken = copy.deepcopy(checkpoint.state)
         omkl.arrays.leaves(broken)[which].flat[0] = np.nan
         online.restore(checkpoint._replace(state=broken))

@@ -4,6 +4,7 @@ This is their list. Importing it loads none of them, so that names can be listed
 """
 
 from collections.abc import Sequence
+from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
 MODULES = ("graph_mkl", "sfg_mkl", "sfg_mkl_r", "raker", "omkl_gf", "omkr", "rfomkr")
 
 
+@cache
 def names() -> tuple[str, ...]:
     """The algorithms' names, as users write them.
 
@@ -33,6 +35,11 @@ def get(name: str) -> "Algorithm[NamedTuple, NamedTuple]":
     """
     if name not in names():
         raise ValueError(f"algorithm must be one of {', '.join(names())}, got {name!r}")
+    return _load(name)
+
+
+@cache
+def _load(name: str) -> "Algorithm[NamedTuple, NamedTuple]":
     algorithm: Algorithm[NamedTuple, NamedTuple] = import_module(f"omkl.algorithms.{name.replace('-', '_')}").ALGORITHM
     return algorithm
 

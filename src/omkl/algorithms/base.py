@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Generic, Literal, NamedTuple, Protocol, Self, 
 import numpy as np
 
 from omkl.algorithms.weights import normalised
-from omkl.arrays import Arrays, Index, Vector
+from omkl.arrays import Arrays, Index, Matrix, Vector
 from omkl.engine import Native
 from omkl.kernels import Kernel
 
@@ -105,6 +105,10 @@ def nothing(problem: object, state: object) -> Vector:
     return np.zeros(0)
 
 
+def no_rows(problem: object, state: object) -> None:
+    return None
+
+
 def log_w_shares(problem: object, state: Any) -> Vector:
     """w / sum(w) of a state that has the paper's log-weights."""
     return normalised(state.log_w)
@@ -141,6 +145,11 @@ class Algorithm(Generic[P, S]):
         problem -> Shape: features, values of a prediction, which targets and whether inputs may be missing.
     grow
         (problem, state) -> the state for a problem with more features or labels than it was made for.
+    widened
+        (problem, number) -> the problem with room for so many sparse inputs behind its features, where
+        there are any: of these few are present in a row, and those that are missing are 0 and cost nothing.
+    first_rows
+        (problem, state) -> (X, y, weights) of all rows learned so far, as long as the state has them; None later.
     check_problem, check_state
         What a model file may claim: raise ValueError where a Problem, or a State of it, cannot be.
     kernel_weights
@@ -163,6 +172,8 @@ class Algorithm(Generic[P, S]):
         Whether a state never changes its size, so that a fleet can store it as a record.
     renamed
         Names of settings and fields of the Problem that files of earlier versions have, and today's.
+    added
+        Fields of the Problem that files of earlier versions do not have, and their values there.
     upgrade
         (arrays, body) of a state in a file, of this or an earlier version -> as they are written today.
     native
@@ -185,6 +196,8 @@ class Algorithm(Generic[P, S]):
     tasks: tuple[Task, ...] = ("regression", "classification")
     preset: Mapping[str, object] = field(default_factory=dict)
     grow: Callable[[P, S], S] = unchanged
+    widened: Callable[[P, int], P] | None = None
+    first_rows: Callable[[P, S], tuple[Matrix, Vector, Vector] | None] = no_rows
     kernel_weights: Callable[[P, S], Vector] = log_w_shares
     started: Callable[[P, S], int] | None = None
     extra: Callable[[P, S], Vector] = nothing
@@ -193,5 +206,6 @@ class Algorithm(Generic[P, S]):
     distribution: bool = False
     fixed_size: bool = True
     renamed: Mapping[str, str] = field(default_factory=dict)
+    added: Mapping[str, object] = field(default_factory=dict)
     upgrade: Callable[[Arrays, dict[str, object]], tuple[Arrays, dict[str, object]]] = as_it_is
     native: Native[P] = field(default_factory=Native)

@@ -3,22 +3,17 @@
 from typing import Any, NamedTuple
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
 from omkl.algorithms.base import Algorithm
 from omkl.errors import DivergenceError
-from omkl.lock import ProcessLock
-
-_BLAS = ProcessLock()  # for the number of its threads
 
 
 def grown(algorithm: Algorithm[Any, Any], before: NamedTuple, problem: NamedTuple, state: Any) -> Any:
     """The state of the problem `before` as one of `problem`."""
-    with _BLAS, threadpool_limits(1, "blas"):  # many small matrices, on which threads wait for each other
-        try:
-            return algorithm.grow(problem, state)
-        except np.linalg.LinAlgError as error:
-            raise DivergenceError(
-                f"{algorithm.name} cannot take another feature or label: its coefficients are too large ({error}); "
-                f"{algorithm.divergence_advice(before)}"
-            ) from error
+    try:
+        return algorithm.grow(problem, state)
+    except np.linalg.LinAlgError as error:
+        raise DivergenceError(
+            f"{algorithm.name} cannot take another feature or label: its coefficients are too large ({error}); "
+            f"{algorithm.divergence_advice(before)}"
+        ) from error

@@ -24,7 +24,6 @@ app = typer.Typer(
 
 FAILED, INTERRUPTED, BROKEN_PIPE = 2, 130, 141  # exit codes, as `omkl --help` lists them
 EXTRAS = {
-    "pyarrow": "run",
     "plotly": "run",
     "jinja2": "run",
     "matplotlib": "plot",

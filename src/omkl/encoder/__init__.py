@@ -3,9 +3,9 @@
 import warnings
 
 from omkl.encoder.columns import Encoded, Encoder
-from omkl.encoder.table import Batch, of_frame, of_matrix, of_row, text_names
+from omkl.encoder.table import Batch, of_columns, of_frame, of_matrix, of_row, text_names
 
-__all__ = ["Batch", "Encoded", "Encoder", "of_frame", "of_matrix", "of_row", "text_names", "warn"]
+__all__ = ["Batch", "Encoded", "Encoder", "of_columns", "of_frame", "of_matrix", "of_row", "text_names", "warn"]
 
 WORTH_A_WARNING = ("large", "almost", "mixed", "most")  # others are as expected where a program makes the tables
 

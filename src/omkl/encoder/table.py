@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 from narwhals.typing import IntoDataFrame
 
-from omkl.arrays import Index, Matrix
+from omkl.arrays import Array, Index, Matrix
 from omkl.encoder.cells import digits, is_usable
 
 Frame = nw.DataFrame[Any]
@@ -46,6 +46,11 @@ def of_frame(X: IntoDataFrame | Frame) -> Batch:
 def of_matrix(X: Matrix, names: Iterable[str]) -> Batch:
     """Numbers, NaN where one is missing, under these names."""
     return Batch(np.arange(1, len(X) + 1), {name: pa.array(X[:, k]) for k, name in enumerate(names)})
+
+
+def of_columns(columns: Mapping[str, Array], rows: int) -> Batch:
+    """Columns of numbers, of text, or of objects, under these names."""
+    return Batch(np.arange(1, rows + 1), {name: of_cells(cells.tolist()) for name, cells in columns.items()})
 
 
 def of_row(x: Mapping[Any, object]) -> Batch:

@@ -74,13 +74,14 @@ OMKL_INLINE void all_columns(double *R, long n, long stride, const double *phi, 
   for (; j < stride; j += W) factor_columns<1, COUNTS>(R, j, n, stride, phi, scale, subtract, Pz);
 }
 
-OMKL_INLINE void factor_update(double *R, long n, long stride, const double *phi, double counts, double *scale,
-                               double *subtract, double *Pz) {
+// `start` is 1, and more where other features, of which R is not the factor, have a part in the row's leverage.
+OMKL_INLINE void factor_update(double *R, long n, long stride, const double *phi, double counts, double start,
+                               double *scale, double *subtract, double *Pz) {
   if (!(counts > 0)) {
     all_columns<false>(R, n, stride, phi, scale, subtract, Pz);
     return;
   }
-  double before = 1;
+  double before = start;
   for (long i = 0; i < n; ++i) {
     scale[i] = before;
     subtract[i] = before += counts * phi[i] * phi[i];

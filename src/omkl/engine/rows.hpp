@@ -84,6 +84,33 @@ inline long gather(nb::dict row, nb::tuple names, double missing, Vector out) {
   return found;
 }
 
+// The values of `row` in the columns that `index` gives to their names, `missing` elsewhere. Returns how many names
+// have a column, or -1 - j where the value of the row's j-th of them is not a finite number.
+inline long gather_indexed(nb::dict row, nb::dict index, double missing, Vector out) {
+  const long d = static_cast<long>(out.shape(0));
+  for (long i = 0; i < d; ++i) out.data()[i] = missing;
+  long found = 0, j = 0;
+  PyObject *name, *value;
+  for (Py_ssize_t at = 0; PyDict_Next(row.ptr(), &at, &name, &value); ++j) {
+    PyObject *place = PyDict_GetItemWithError(index.ptr(), name);
+    if (!place) {
+      if (PyErr_Occurred()) throw nb::python_error();
+      continue;
+    }
+    const long i = PyLong_AsLong(place);
+    if (i < 0 || i >= d) throw nb::value_error("a column of the index is not one of out");
+    const double number = PyFloat_AsDouble(value);
+    if (number == -1.0 && PyErr_Occurred()) {
+      PyErr_Clear();
+      return -1 - j;
+    }
+    if (!std::isfinite(number)) return -1 - j;
+    out.data()[i] = number;
+    ++found;
+  }
+  return found;
+}
+
 // `gather` and `standardise` in one call; what is missing is NaN.
 inline long gather_scaled(nb::dict row, nb::tuple names, Matrix stats, Matrix spare, Vector raw, Vector out) {
   const long found = gather(row, names, NAN, raw);
@@ -104,6 +131,7 @@ inline void bind_rows(nb::module_ &m) {
   m.def("target_map", &target_map, "stats"_a);
   m.def("gather_scaled", &gather_scaled, "row"_a, "names"_a, "stats"_a, "spare"_a.noconvert(), "raw"_a.noconvert(),
         "out"_a.noconvert());
+  m.def("gather_indexed", &gather_indexed, "row"_a, "index"_a, "missing"_a, "out"_a.noconvert());
   m.def("gather", &gather, "row"_a, "names"_a, "missing"_a, "out"_a.noconvert());
 }
 

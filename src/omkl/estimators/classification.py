@@ -106,13 +106,7 @@ class ClassificationCore(LabelCore):
             return scores
         return np.where(np.isfinite(scores[:, 1]), scores[:, 1], -scores[:, 0])
 
-    def learn_rows(self, X: Matrix, y: Sequence[Hashable], weight: Vector | None = None) -> Matrix:
-        """(rows, labels known in the end): scores before learning, -inf for labels not known yet; all rows or none."""
-        with self._lock, self.learning_ids(X, y, weight) as X:
-            return self._learn_whole(X, y, weight)
-
-    def _learn_whole(self, X: Matrix, y: Sequence[Hashable], weight: Vector | None) -> Matrix:
-        """The same for rows with the statistics of columns of many categories."""
+    def learn_features(self, X: Matrix, y: Sequence[Hashable], weight: Vector | None = None) -> Matrix:
         if weight is not None and (weight > 1).any():
             rounds = rounds_of(weight)
             rows = np.repeat(np.arange(len(X)), rounds)
@@ -120,18 +114,23 @@ class ClassificationCore(LabelCore):
             labels_of_rounds = [y[row] for row in rows.tolist()]
             scores: Matrix = self._learn_whole(X[rows], labels_of_rounds, (weight / rounds)[rows])[first]
             return scores
-        labels, each, unseen = list(self._labels), list(self.each), self.unseen
-        checkpoints = [online.checkpoint() for online in self.learners]
-        stats = None if self.inputs is None else self.inputs.stats.copy()
-        try:
-            return self._learn_rows(X, y, weight)
-        except BaseException:  # also too little memory, or Ctrl-C
-            self._labels, self.each, self.unseen = labels, each, unseen
-            if self.inputs is not None and stats is not None:
-                self.inputs.restore(stats)
-            for online, checkpoint in zip(self.learners, checkpoints, strict=True):
-                online.restore(checkpoint)
-            raise
+        return self._learn_whole(X, y, weight)
+
+    def _learn_whole(self, X: Matrix, y: Sequence[Hashable], weight: Vector | None) -> Matrix:
+        """Scores before learning, -inf for labels not known yet; one round for each row, all rows or none."""
+        with self._lock:
+            labels, each, unseen = list(self._labels), list(self.each), self.unseen
+            checkpoints = [online.checkpoint() for online in self.learners]
+            stats = None if self.inputs is None else self.inputs.stats.copy()
+            try:
+                return self._learn_rows(X, y, weight)
+            except BaseException:  # also too little memory, or Ctrl-C
+                self._labels, self.each, self.unseen = labels, each, unseen
+                if self.inputs is not None and stats is not None:
+                    self.inputs.restore(stats)
+                for online, checkpoint in zip(self.learners, checkpoints, strict=True):
+                    online.restore(checkpoint)
+                raise
 
     def _learn_rows(self, X: Matrix, y: Sequence[Hashable], weight: Vector | None) -> Matrix:
         Xs = X if self.inputs is None else self.inputs.learn(X)
@@ -164,7 +163,7 @@ class ClassificationCore(LabelCore):
         with self._lock:
             row = self.row(x, learn=True)
             if weight > 1:
-                self._learn_whole(self._raw[None].copy(), [y], np.array([float(weight)]))
+                self.learn_features(self._raw[None].copy(), [y], np.array([float(weight)]))
                 self._learn_ids(y, weight)
                 return
             if y not in self._labels:

@@ -7,31 +7,27 @@ one moment holds `lock`.
 
 import copy
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Iterable, Sequence
-from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple, Self, TypeVar
+from collections.abc import Hashable, Sequence
+from typing import ClassVar, Literal, NamedTuple, Self, TypeVar
 
 import numpy as np
 
-from omkl import algorithms
 from omkl.algorithms.base import AlgorithmSettings, Task
 from omkl.arrays import Array, Matrix, Vector
-from omkl.engine import gather
+from omkl.estimators.columns import Columns, limits_of
 from omkl.estimators.id_column import label_code
-from omkl.estimators.ids import WithIds
-from omkl.estimators.rows import Cells, NotANumber, Row, check_row, encoder_after, in_order, not_a_number
-from omkl.lock import Locked, ModelLock, locked
+from omkl.estimators.inputs import NamedInputs
+from omkl.estimators.rows import Cells
+from omkl.lock import locked
 from omkl.online import Online
 from omkl.persist import Arrays, Json, demand, require_finite
 from omkl.scaling import STATISTICS, InputScaler, RunningStatistics, with_block
-
-if TYPE_CHECKING:
-    from omkl.encoder import Encoder
 
 Scale = Literal["online", "none"]
 S = TypeVar("S", bound=RunningStatistics)
 
 
-class Core(WithIds, Locked, ABC):
+class Core(NamedInputs, ABC):
     """Inputs of named features, and the learners that they are passed to.
 
     Parameters
@@ -50,10 +46,8 @@ class Core(WithIds, Locked, ABC):
         For classification: all labels that may come, where they are known beforehand.
     """
 
-    encoder: "Encoder | None" = None  # makes features of cells, once there were others than numbers
     task: ClassVar[Task]
     intervals: ClassVar[bool] = False  # whether there are prediction intervals
-    _not_copied = ("_lock", "_raw", "_row")
 
     def __init__(
         self,
@@ -67,26 +61,17 @@ class Core(WithIds, Locked, ABC):
         if scale not in ("online", "none"):
             raise ValueError(f"scale must be online or none, got {scale!r}")
         self.learner, self.settings, self.seed = learner, settings, seed
-        self.names = tuple(names)
+        self.columns = Columns(names, limits_of(learner))
         self.inputs = InputScaler(len(names)) if scale == "online" else None
-        self.online = Online(learner, self._problem(self.names), seed)
+        self.online = Online(learner, self._problem(self.columns), seed)
         self._add_ids(self.names)
         self._set_up()
-
-    def _set_up(self) -> None:
-        self._lock = ModelLock()
-        self._raw, self._row = np.empty(len(self.names)), np.empty(len(self.names))
-
-    def _problem(self, names: Sequence[Hashable]) -> NamedTuple:
-        texts = [str(name) for name in names]
-        problem: NamedTuple = algorithms.problem(self.learner, self.settings, names=texts, seed=self.seed)
-        return problem
 
     def fresh_copy(self, rng: np.random.Generator) -> Self:
         """A core that has learned nothing, shares this one's problem and draws from `rng`."""
         other = copy.copy(self)
         other.online = self.online.fresh_copy(rng)
-        other.inputs = None if self.inputs is None else InputScaler(len(self.names))
+        other.inputs = None if self.inputs is None else InputScaler(self.columns.number)
         other.encoder = None if self.encoder is None else self.encoder.copy()
         other.ids = None if self.ids is None else self.ids.fresh()
         return other
@@ -97,13 +82,8 @@ class Core(WithIds, Locked, ABC):
         return []
 
     @property
-    def learners(self) -> list[Online]:
-        """Everything that learns."""
-        return [self.online]
-
-    @property
     def predictors(self) -> list[Online]:
-        """Those of them whose predictions are used."""
+        """The learners whose predictions are used."""
         return [self.online]
 
     def scalers(self) -> dict[str, RunningStatistics]:
@@ -114,87 +94,6 @@ class Core(WithIds, Locked, ABC):
     def kernel_weights(self) -> Matrix:
         """(predictors, N): the weight of every kernel in the prediction."""
         return np.array([online.kernel_weights for online in self.predictors])
-
-    @property
-    def missing(self) -> float:
-        """What stands for a feature that a row does not have."""
-        return np.nan if self.inputs is not None or self.online.shape.missing else 0.0
-
-    @property
-    def lock(self) -> ModelLock:
-        """Whoever needs several calls to see one moment holds it."""
-        return self._lock
-
-    def __setstate__(self, attributes: dict[str, object]) -> None:
-        self.__dict__.update(attributes)
-        self._set_up()
-
-    # Inputs
-
-    def row(self, x: Cells, learn: bool) -> Vector:
-        """The values of a dictionary of cells, in the order of `names`, scaled. With `learn` new ones become known.
-
-        A missing feature counts as its running mean, or as 0 where inputs are not scaled.
-        """
-        if self.encoder is not None:
-            return self._table_features(self.encoder.row(x, learn), learn)
-        try:
-            return self._features(x, learn)  # type: ignore[arg-type]  # other cells than numbers are noticed
-        except NotANumber:
-            encoder = encoder_after(self.names, self.task)
-            features = encoder.row(x, learn)
-            if learn:
-                self.names, self.encoder = tuple(str(name) for name in self.names), encoder
-            return self._features(features, learn)
-
-    def _table_features(self, x: Row, learn: bool) -> Vector:
-        """The same for features that an encoder has made."""
-        row = self._features(x, learn) if self.ids is None else None
-        if row is not None and self.ids is None:
-            return row
-        if learn:
-            self.add_features(x)
-        return self._features(self.row_with_ids(x), learn)
-
-    def _features(self, x: Row, learn: bool) -> Vector:
-        """The same for a dictionary of numbers."""
-        if self.inputs is None:
-            found, row = gather(x, self.names, self.missing, self._raw), self._raw
-        else:
-            found, row = self.inputs.transform_dict(x, self.names, self._raw, self._row), self._row
-        if found < 0:
-            raise not_a_number(x, self.names[-1 - found])
-        if learn and found < len(x):
-            check_row(x)
-            self.add_features(x, encoded=self.encoder is not None)
-            return self._features(x, learn)
-        return row
-
-    @locked
-    def add_features(self, names: Iterable[Hashable], encoded: bool = True) -> None:
-        """Make features known: a new problem with a column of frequencies for each of them, the state grown to fit.
-
-        Those that an encoder has made may be statistics of a column of many categories.
-        An error, such as too little memory, leaves everything as it was.
-        """
-        new = in_order(set(names) - set(self.names))
-        if not new:
-            return
-        names = (*self.names, *new)
-        problem = self._problem(names)
-        grown = [online.copy() for online in self.learners]
-        for online in grown:
-            online.change_problem(problem)
-        inputs = None if self.inputs is None else self.inputs.extended(len(new))
-        raw, row = np.empty(len(names)), np.empty(len(names))
-        for online, longer in zip(self.learners, grown, strict=True):
-            online.become(longer)
-        self.names, self.inputs, self._raw, self._row = names, inputs, raw, row
-        if encoded:
-            self._add_ids(new)
-
-    def scaled(self, X: Matrix) -> Matrix:
-        return X if self.inputs is None else self.inputs.transform(X)
 
     # Model files
 
@@ -230,9 +129,14 @@ class NumberCore(Core):
     @abstractmethod
     def predict_row(self, x: Cells) -> float: ...
 
-    @abstractmethod
     def learn_rows(self, X: Matrix, y: Vector, weight: Vector | None = None) -> Vector:
-        """Learn rows in their order; returns the prediction of each, made before it was learned."""
+        """Learn rows in their order, all or none; returns the prediction of each, made before it was learned."""
+        with self._lock, self.learning_ids(X, y, weight) as X:
+            return self.learn_features(X, y, weight)
+
+    @abstractmethod
+    def learn_features(self, X: Matrix, y: Vector, weight: Vector | None = None) -> Vector:
+        """The same for rows that have the statistics of columns of many categories."""
 
     @abstractmethod
     def learn_row(self, x: Cells, y: float, weight: float) -> None:
@@ -300,9 +204,14 @@ class LabelCore(Core):
     @abstractmethod
     def probabilities_row(self, x: Cells) -> list[float]: ...
 
-    @abstractmethod
     def learn_rows(self, X: Matrix, y: Sequence[Hashable], weight: Vector | None = None) -> Matrix:
-        """Learn rows in their order; returns the scores of each, made before it was learned."""
+        """(rows, labels known in the end): learn rows in their order, all or none; scores of each before that."""
+        with self._lock, self.learning_ids(X, y, weight) as X:
+            return self.learn_features(X, y, weight)
+
+    @abstractmethod
+    def learn_features(self, X: Matrix, y: Sequence[Hashable], weight: Vector | None = None) -> Matrix:
+        """The same for rows that have the statistics of columns of many categories."""
 
     @abstractmethod
     def learn_row(self, x: Cells, y: Hashable, weight: float) -> None:

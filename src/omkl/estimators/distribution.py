@@ -60,8 +60,8 @@ class DistributionRegressionCore(NumberCore):
     def _interval(self, X: Matrix, coverage: float) -> Matrix:
         return interval(self.online.predict_rows_unchecked(X), half_width(self.online.extra, coverage))
 
-    def learn_rows(self, X: Matrix, y: Vector, weight: Vector | None = None) -> Vector:
-        with self._lock, self.learning_ids(X, y, weight) as X:
+    def learn_features(self, X: Matrix, y: Vector, weight: Vector | None = None) -> Vector:
+        with self._lock:
             return self.online.run_whole(X, y, weight)[:, 0].copy()
 
     def learn_rows_interval(self, X: Matrix, y: Vector, coverage: float) -> Matrix:
@@ -156,14 +156,12 @@ class DistributionClassificationCore(LabelCore):
         log_p = np.log(np.maximum(scores, LEAST_PROBABILITY))
         return log_p[:, 1] - log_p[:, 0] if scores.shape[1] == 2 else log_p
 
-    def learn_rows(self, X: Matrix, y: Sequence[Hashable], weight: Vector | None = None) -> Matrix:
-        """(rows, labels known in the end): probabilities before learning; all rows are learned, or none."""
+    def learn_features(self, X: Matrix, y: Sequence[Hashable], weight: Vector | None = None) -> Matrix:
         with self._lock:
             safe = self.online.cannot_diverge(X, np.empty(0))
             before = None if safe else (self._labels, self.settings, self.online.copy())
             try:
-                with self.learning_ids(X, y, weight) as X:
-                    return self._learn_rows(X, y, weight)
+                return self._learn_rows(X, y, weight)
             except BaseException:  # also too little memory, or Ctrl-C
                 if before is not None:
                     self._labels, self.settings, self.online = before

@@ -1,7 +1,7 @@
 """How the estimators of both ecosystems are written to model files and read back."""
 
 import hashlib
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable
 from dataclasses import fields, replace
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
@@ -9,8 +9,10 @@ import numpy as np
 
 from omkl import algorithms
 from omkl.algorithms.base import Algorithm, AlgorithmSettings, EstimatorParameters, P, S, Task
+from omkl.algorithms.invariants import is_count
 from omkl.arrays import Tensor, leaves
 from omkl.engine import Engine
+from omkl.estimators.columns import Columns, drawn, limits_of, problem_of
 from omkl.estimators.core import Core, check_statistics, restored
 from omkl.estimators.cores import AnyCore, core_class, settings_of
 from omkl.estimators.id_column import CODES
@@ -120,16 +122,18 @@ def encode_core(core: Core | None, arrays: Arrays, compact: bool) -> Json:
         "names": [plain(name) for name in core.names],
         "scaled": core.inputs is not None,
     }
+    if core.columns.room:
+        body |= {"named": core.columns.named, "room": core.columns.room}
     if core.encoder is not None:
         body["encoder"] = core.encoder.body()
     algorithm, problem = core.online.algorithm, core.online.problem
     V = problem.V if "V" in problem._fields else None
-    outputs = max(len(core.labels), 1)
+    made = work(core.settings, algorithm, drawn(core.learner, core.columns), max(len(core.labels), 1))
     if compact and V is not None:
         with saving():
             algorithm.check_problem(problem)
         body["drawn"] = digest(V)
-    if "drawn" not in body or work(core.settings, algorithm, len(core.names), outputs) > LARGEST_MADE:
+    if "drawn" not in body or made > LARGEST_MADE:
         body["problem"] = encode_problem(algorithm, problem, arrays)
     return body | encode_learned(core, arrays)
 
@@ -157,7 +161,8 @@ def decode_core(body: Json, arrays: Arrays) -> AnyCore | None:
     if body is None:
         return None
     learner, names = body["learner"], tuple(body["names"])
-    demand(isinstance(body["names"], list) and len(set(names)) == len(names), "names must be a list without duplicates")
+    demand(isinstance(body["names"], list), "names must be a list without duplicates")
+    columns = decode_columns(learner, names, body)
     algorithm = algorithms.get(learner)
     kernels = decode_kernels(body["settings"]["kernels"])
     settings = algorithm.settings(**(renamed(learner, body["settings"]) | {"kernels": kernels}))
@@ -166,10 +171,10 @@ def decode_core(body: Json, arrays: Arrays) -> AnyCore | None:
     else:
         N, D = len(settings.all_kernels), settings.n_features
         outputs = max(len(body.get("labels", ())), 1)
-        made = work(settings, algorithm, len(names), outputs)
+        made = work(settings, algorithm, drawn(learner, columns), outputs)
         demand(made <= LARGEST_MADE, "its random features and its graph are too large to be made again")
         demand(sum(array.size for array in arrays.values()) >= 2 * N * D, "theta does not fit the problem")
-        problem = algorithms.problem(learner, settings, names=[str(name) for name in names], seed=body["seed"])
+        problem = problem_of(learner, settings, columns, body["seed"])
         algorithm.check_problem(problem)
         demand(
             digest(problem.V) == body["drawn"],
@@ -177,24 +182,36 @@ def decode_core(body: Json, arrays: Arrays) -> AnyCore | None:
         )
     shape = algorithm.shape(problem)
     d = shape.inputs
-    demand(len(names) == d, "names and problem differ in number")
+    demand(columns.number == d, "names and problem differ in number")
     demand(type(body["seed"]) is int and body["seed"] >= 0, "the seed must be a whole number of at least 0")
-    require_settings(algorithm, problem, settings, names, body["seed"])
+    require_settings(algorithm, problem, settings, columns, body["seed"])
     # the problem decides what a target is; files of version 1 do not name the task
     task: Task = "regression" if shape.target == "number" else "classification"
     demand(body.get("task", task) == task and task in algorithm.tasks, "the task and the problem differ")
     demand(("labels" in body) == (task == "classification"), "there are labels for classification, and for it alone")
     core = object.__new__(core_class(learner, task))
-    core.learner, core.settings, core.seed, core.names = learner, settings, int(body["seed"]), names
+    core.learner, core.settings, core.seed, core.columns = learner, settings, int(body["seed"]), columns
     core.inputs = InputScaler(d) if body["scaled"] else None
-    core.encoder = decode_encoder(body.get("encoder"), names)
+    core.encoder = decode_encoder(body.get("encoder"), columns.own)
     demand(core.encoder is None or core.encoder.codes in (0, CODES[task]), "the columns and the task differ")
     if "ids" in body:
-        core.ids = IdStatistics.decode(body["ids"], arrays, CODES[task], names)
+        core.ids = IdStatistics.decode(body["ids"], arrays, CODES[task], columns)
     return decode_learned(core, problem, None, body, arrays)
 
 
-def decode_encoder(body: Json, names: Sequence[Hashable]) -> "Encoder | None":
+def decode_columns(learner: str, names: tuple[Hashable, ...], body: Json) -> Columns:
+    named, room = body.get("named", len(names)), body.get("room", 0)
+    limits = limits_of(learner)
+    demand(
+        is_count(named) and is_count(room) and room <= limits.own + limits.shared,
+        "the number of columns must be a count",
+    )
+    demand(1 <= named <= len(names) <= named + room, "names and columns differ in number")
+    demand(len(set(names)) == len(names), "names must be a list without duplicates")
+    return Columns(names, limits, named, room)
+
+
+def decode_encoder(body: Json, names: Iterable[Hashable]) -> "Encoder | None":
     """The encoder of a core with these features."""
     if body is None:
         return None
@@ -206,7 +223,7 @@ def decode_encoder(body: Json, names: Sequence[Hashable]) -> "Encoder | None":
 
 
 def require_settings(
-    algorithm: Algorithm[P, S], problem: P, settings: AlgorithmSettings, names: Sequence[Hashable], seed: int
+    algorithm: Algorithm[P, S], problem: P, settings: AlgorithmSettings, columns: Columns, seed: int
 ) -> None:
     """The problem and the one that these settings make, here for one feature, differ in no size and no kind.
 
@@ -215,9 +232,10 @@ def require_settings(
     N, D = len(settings.all_kernels), settings.n_features
     parts = leaves(problem)
     V = parts.get("V")
-    demand(not isinstance(V, np.ndarray) or V.shape == (N, len(names), D), "settings and problem differ in size")
+    shape = N, drawn(algorithm.name, columns), D
+    demand(not isinstance(V, np.ndarray) or V.shape == shape, "settings and problem differ in size")
     other = replace(settings, kernels=[Gaussian(1.0)] * len(dictionary(settings.kernels)))
-    made: P = algorithms.problem(algorithm.name, other, names=[str(name) for name in names[:1]], seed=seed)
+    made: P = algorithms.problem(algorithm.name, other, names=[str(name) for name in columns.names[:1]], seed=seed)
     algorithm.check_problem(made)
     demand(leaves(made).keys() == parts.keys(), "settings and problem differ in size")
     d = algorithm.shape(problem).inputs
@@ -233,7 +251,7 @@ def decode_learned(core: C, problem: NamedTuple, compiled: Engine | None, body: 
         checkpoint = decode_progress(algorithm, problem, part, own.get(str(k), {}))
         learners.append(Online(core.learner, problem, checkpoint=checkpoint, compiled=compiled))
     if core.inputs is not None:
-        core.inputs = restored(InputScaler(len(core.names)), float_array(arrays, "inputs"))
+        core.inputs = restored(InputScaler(core.columns.number), float_array(arrays, "inputs"))
     core.decode_own(body, arrays, learners)
     core._set_up()
     return core

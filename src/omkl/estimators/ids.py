@@ -10,6 +10,7 @@ import numpy as np
 from omkl.algorithms.base import Task
 from omkl.algorithms.invariants import is_count
 from omkl.arrays import Matrix, Vector
+from omkl.estimators.columns import Columns
 from omkl.estimators.id_column import CODES, COUNT, INPUTS, SQUARES, IdColumn, bucket_size, has_ids
 from omkl.estimators.rows import Row
 from omkl.names import BUCKETS, ID_PARTS, id_features
@@ -31,15 +32,15 @@ class IdStatistics:
         self.codes = codes
         self.columns: list[IdColumn] = []
 
-    def add_features(self, new: Sequence[Hashable], names: Sequence[Hashable]) -> None:
+    def add_features(self, new: Sequence[Hashable], columns: Columns) -> None:
         """Features have become known; some of them may be those of a column of many categories."""
-        texts = {str(name) for name in new}
+        texts = {str(name) for name in new if name in columns.index}
         for first in sorted(text for text in texts if text.startswith(ID_PARTS[0])):
             own = first.removeprefix(ID_PARTS[0])
             if texts >= set(id_features(own, self.codes)):
                 self.columns.append(IdColumn(own, self.codes))
         for column in self.columns:
-            column.add_inputs(names)
+            column.add_inputs(columns.own)
 
     def fresh(self) -> "IdStatistics":
         """The same columns, of which nothing is known."""
@@ -61,12 +62,12 @@ class IdStatistics:
         for column in self.columns:
             column.learn(*_of_row(column, x), code, weight)
 
-    def rows(self, X: Matrix, names: Sequence[Hashable]) -> Matrix:
+    def rows(self, X: Matrix, columns: Columns) -> Matrix:
         """Rows with the statistics in them."""
-        return self._replaced(X, names, lambda column, k, number, x: None)
+        return self._replaced(X, columns, lambda column, k, number, x: None)
 
     def learn_rows(
-        self, X: Matrix, names: Sequence[Hashable], codes: Matrix, weight: Vector | None
+        self, X: Matrix, columns: Columns, codes: Matrix, weight: Vector | None
     ) -> tuple[Matrix, list[Before]]:
         """The same, each row being learned before the next; and what `restore` needs to undo it."""
         before = [Before(column.scaling.copy(), column.overall.copy(), {}) for column in self.columns]
@@ -77,7 +78,7 @@ class IdStatistics:
                 kept[column.own].setdefault(int(number), column.buckets.get(int(number)))
             column.learn(number, x, codes[k], 1.0 if weight is None else float(weight[k]))
 
-        return self._replaced(X, names, learn), before
+        return self._replaced(X, columns, learn), before
 
     def restore(self, before: list[Before]) -> None:
         for column, (scaling, overall, buckets) in zip(self.columns, before, strict=True):
@@ -88,11 +89,8 @@ class IdStatistics:
                 else:
                     column.buckets[place] = bucket
 
-    def _replaced(
-        self, X: Matrix, names: Sequence[Hashable], then: Callable[[IdColumn, int, float, Vector], None]
-    ) -> Matrix:
-        place = {str(name): k for k, name in enumerate(names)}
-        out = X.copy()
+    def _replaced(self, X: Matrix, columns: Columns, then: Callable[[IdColumn, int, float, Vector], None]) -> Matrix:
+        place, out = columns.index, X.copy()
         for column in self.columns:
             at, inputs = [place[name] for name in column.names], [place[name] for name in column.inputs]
             for k, (number, x) in enumerate(zip(X[:, at[0]].tolist(), X[:, inputs], strict=True)):
@@ -109,12 +107,14 @@ class IdStatistics:
         return [[column.own, column.inputs, list(column.buckets)] for column in self.columns]
 
     @classmethod
-    def decode(cls, body: Json, arrays: Arrays, codes: int, names: Sequence[Hashable]) -> "IdStatistics":
+    def decode(cls, body: Json, arrays: Arrays, codes: int, columns: Columns) -> "IdStatistics":
         self = cls(codes)
         demand(isinstance(body, list), "the columns of many categories must be a list")
         for k, (own, inputs, places) in enumerate(body):
             column = IdColumn(claims.string(own, "a column of many categories"), codes)
-            demand({*column.names, *claims.strings(inputs, "inputs")} <= set(names), "statistics of unknown features")
+            demand(
+                {*column.names, *claims.strings(inputs, "inputs")} <= set(columns.own), "statistics of unknown features"
+            )
             demand(len(set(inputs)) == len(inputs) <= INPUTS, "inputs of a linear model come twice, or are too many")
             demand(not any(name.startswith(ID_PARTS) for name in inputs), "statistics are no inputs of a linear model")
             column.inputs = list(inputs)
@@ -147,7 +147,7 @@ class WithIds(ABC):
     """A core that may have columns of many categories."""
 
     ids: IdStatistics | None = None  # once there are any
-    names: tuple[Hashable, ...]
+    columns: Columns
     task: ClassVar[Task]
     _row_before: Mapping[Hashable, float]  # the last row of features, as the encoder made it
 
@@ -155,11 +155,11 @@ class WithIds(ABC):
         if self.ids is None and has_ids(new):
             self.ids = IdStatistics(CODES[self.task])
         if self.ids is not None:
-            self.ids.add_features(new, self.names)
+            self.ids.add_features(new, self.columns)
 
     def with_ids(self, X: Matrix) -> Matrix:
         """Rows with the statistics of columns of many categories, for a prediction."""
-        return X if self.ids is None else self.ids.rows(X, self.names)
+        return X if self.ids is None else self.ids.rows(X, self.columns)
 
     @contextmanager
     def learning_ids(self, X: Matrix, y: Sequence[Hashable] | Vector, weight: Vector | None) -> Iterator[Matrix]:
@@ -167,12 +167,17 @@ class WithIds(ABC):
         if self.ids is None:
             yield X
             return
-        X, before = self.ids.learn_rows(X, self.names, self._codes(y), weight)
+        X, before = self.ids.learn_rows(X, self.columns, self._codes(y), weight)
         try:
             yield X
         except BaseException:  # also too little memory, or Ctrl-C
             self.ids.restore(before)
             raise
+
+    def learned_ids(self, X: Matrix, y: Sequence[Hashable], weight: Vector | None) -> Matrix:
+        """The same for rows whose features are learned in one or more passes."""
+        with self.learning_ids(X, y, weight) as rows:
+            return rows
 
     @abstractmethod
     def _codes(self, y: Any) -> Matrix:

@@ -41,31 +41,30 @@ class RegressionCore(NumberCore):
             f = self.online.predict_rows_unchecked(self.scaled(self.with_ids(X)))
             return f if self.target is None else self.target.inverse_transform(f)
 
-    def learn_rows(self, X: Matrix, y: Vector, weight: Vector | None = None) -> Vector:
-        """The prediction of each row before it was learned; all rows are learned, or none."""
-        with self._lock, self.learning_ids(X, y, weight) as X:
-            return self._learn_whole(X, y, weight)
-
-    def _learn_whole(self, X: Matrix, y: Vector, weight: Vector | None) -> Vector:
-        """The same for rows with the statistics of columns of many categories."""
+    def learn_features(self, X: Matrix, y: Vector, weight: Vector | None = None) -> Vector:
         if weight is not None and (weight > 1).any():
             rounds = rounds_of(weight)
             rows = np.repeat(np.arange(len(X)), rounds)
             first = np.cumsum(rounds) - rounds
             predictions: Vector = self._learn_whole(X[rows], y[rows], (weight / rounds)[rows])[first]
             return predictions
-        if self.inputs is None or self.target is None:
-            return self.online.run_whole(X, y, weight)
-        before, t = (self.inputs.stats.copy(), self.target.stats.copy()), self.online.t
-        try:
-            Xs = self.inputs.learn(X)
-            ys, shift, scale = self.target.learn(y)
-            return shift + scale * self.online.run_whole(Xs, ys, weight)
-        except BaseException:  # also too little memory, or Ctrl-C
-            if self.online.t == t:
-                self.inputs.restore(before[0])
-                self.target.restore(before[1])
-            raise
+        return self._learn_whole(X, y, weight)
+
+    def _learn_whole(self, X: Matrix, y: Vector, weight: Vector | None) -> Vector:
+        """The prediction of each row before it was learned; one round for each row, all rows or none."""
+        with self._lock:
+            if self.inputs is None or self.target is None:
+                return self.online.run_whole(X, y, weight)
+            before, t = (self.inputs.stats.copy(), self.target.stats.copy()), self.online.t
+            try:
+                Xs = self.inputs.learn(X)
+                ys, shift, scale = self.target.learn(y)
+                return shift + scale * self.online.run_whole(Xs, ys, weight)
+            except BaseException:  # also too little memory, or Ctrl-C
+                if self.online.t == t:
+                    self.inputs.restore(before[0])
+                    self.target.restore(before[1])
+                raise
 
     def predict_row(self, x: Cells) -> float:
         with self._lock:
@@ -76,7 +75,7 @@ class RegressionCore(NumberCore):
         with self._lock:
             row = self.row(x, learn=True)
             if weight > 1:
-                self._learn_whole(self._raw[None].copy(), np.array([float(y)]), np.array([float(weight)]))
+                self.learn_features(self._raw[None].copy(), np.array([float(y)]), np.array([float(weight)]))
             elif self.inputs is None or self.target is None:
                 self.online.learn_unchecked(row, y, weight)
             else:

@@ -1,4 +1,4 @@
-"""Single rows: dictionaries of cells, and how those of numbers are told from others."""
+"""Single rows: dictionaries of cells, and how those of numbers are recognised."""
 
 import math
 from collections.abc import Collection, Hashable, Mapping, Sequence

@@ -169,7 +169,8 @@ class Template:
 def as_version_1(body: persist.Json) -> persist.Json:
     """The body of an estimator under its first names: keys packed by earlier versions keep their fingerprint.
 
-    A problem is left out where its random features are named by their digest, however large it is.
+    A problem is left out where its random features are named by their digest, however large it is, and so are the
+    parameters of `fit`, which is not used for keys.
     """
     later = ("task", "problem") if "drawn" in body["core"] else ("task",)
     core = {name: value for name, value in body["core"].items() if name not in later}
@@ -178,4 +179,5 @@ def as_version_1(body: persist.Json) -> persist.Json:
     def renamed(values: dict[str, persist.Json]) -> dict[str, persist.Json]:
         return {first.get(name, name): value for name, value in values.items()}
 
-    return body | {"parameters": renamed(body["parameters"]), "core": core | {"settings": renamed(core["settings"])}}
+    parameters = {name: value for name, value in body["parameters"].items() if name not in ("shuffle", "epochs")}
+    return body | {"parameters": renamed(parameters), "core": core | {"settings": renamed(core["settings"])}}

@@ -17,7 +17,7 @@ BACKENDS = {"rounds": "numpy"}  # as files of version 1 name it
 
 def decode_problem(algorithm: Algorithm[P, S], body: Json, arrays: Arrays) -> P:
     given = {algorithm.renamed.get(name, name): value for name, value in body.items()}
-    problem = decode_tuple(algorithm.Problem, given, arrays, pad=True)
+    problem = decode_tuple(algorithm.Problem, dict(algorithm.added) | given, arrays, pad=True)
     algorithm.check_problem(problem)
     return problem
 

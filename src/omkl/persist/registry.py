@@ -38,6 +38,9 @@ def register(kind: str, codec: Codec[M]) -> None:
 
 def _codec_for(model: object) -> tuple[str, Codec[Any]]:
     own = type(model)
+    if not any(own in codec.classes for codec in _CODECS.values()):
+        for entry_point in entry_points(group="omkl.codecs"):  # one of them may know it
+            entry_point.load()
     for kind, codec in _CODECS.items():
         if own in codec.classes:
             return kind, codec
@@ -49,7 +52,10 @@ def _codec_for(model: object) -> tuple[str, Codec[Any]]:
                     f"could not be loaded as what it is. Save a {known.__name__}, or register a codec for "
                     f"{own.__name__} (omkl.persist.register, and an entry point of the group omkl.codecs)"
                 )
-    raise TypeError(f"only omkl's estimators, fleets and Online can be saved, got {own.__name__}")
+    raise TypeError(
+        "only omkl's estimators, fleets and Online, and pipelines of steps with a codec, can be saved, got "
+        f"{own.__name__}"
+    )
 
 
 def encode(model: object, compact: bool = False) -> Content:
@@ -131,9 +137,9 @@ def _short(error: Exception) -> str:
 # A model within the file of another
 
 
-def encode_part(model: object, arrays: Arrays, prefix: str) -> Json:
+def encode_part(model: object, arrays: Arrays, prefix: str, compact: bool = False) -> Json:
     """The model's body, its arrays added to `arrays` under `prefix`."""
-    content = encode(model)
+    content = encode(model, compact)
     arrays |= {prefix + name: array for name, array in content.arrays.items()}
     return {"kind": content.kind, "body": content.body}
 

@@ -64,14 +64,14 @@ def of_estimator(estimator: object, target: str | None, where: str) -> StreamMod
     if name in encoder.columns:
         raise DataError(f"{where}: {name!r} is a column that it learned from, not the target; name another one")
     encoder.notify = notices
-    core.names, core.encoder = tuple(str(name) for name in core.names), None
+    core.columns, core.encoder = core.columns.as_text(), None
     _with_text_labels(core, where)
     preparer = Preparer(Target(name or "target", core.task, notices), notices)
     preparer.encoder = encoder
     model = StreamModel(preparer, core.learner, core.seed, _parameters(estimator, core))
     learner = new_learner(core.learner, core.task, core.seed, False, notices, model.parameters)
     assert isinstance(learner, SingleModel)
-    learner.core = core
+    learner.take_core(core)
     model.learner, model.learned = learner, core.online.t
     preparer.target.labels = set(learner.labels)
     return model
@@ -79,9 +79,10 @@ def of_estimator(estimator: object, target: str | None, where: str) -> StreamMod
 
 def _columns(estimator: object, core: Core) -> list[Hashable]:
     """The columns of a core of numbers, in the order of its features."""
-    by_position = core.names == tuple(str(k) for k in range(len(core.names)))
+    names = core.columns.own
+    by_position = names == tuple(str(k) for k in range(len(names)))
     given = getattr(estimator, "feature_names_in_", None)
-    return list(core.names if given is None or not by_position else given)
+    return list(names if given is None or not by_position else given)
 
 
 def _with_text_labels(core: AnyCore, where: str) -> None:

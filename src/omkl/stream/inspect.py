@@ -28,7 +28,9 @@ def facts(path: str) -> Facts:
 
 @singledispatch
 def describe(model: object, out: Facts) -> Facts:
-    """`out` with the facts about a model; any class without a function of its own is an estimator."""
+    """`out` with the facts about a model; any class without a function of its own is an estimator or a pipeline."""
+    if steps := dict(getattr(model, "steps", ())):  # a pipeline of scikit-learn or river
+        return describe(list(steps.values())[-1], out) | {"kind": f"pipeline: {', '.join(map(str, steps))}"}
     out |= {"kind": f"{type(model).__module__.rpartition('.')[2]} {type(model).__name__}"}
     core = core_of(model)
     if core is None:

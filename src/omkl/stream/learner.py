@@ -1,29 +1,27 @@
 """What learns the rows of a stream: one model, or one for each key; `new_learner` alone knows which of the two."""
 
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from omkl import algorithms, persist
+from omkl import algorithms
 from omkl.algorithms.base import Task
-from omkl.arrays import Array, Mask, Matrix, Vector
+from omkl.arrays import Mask, Matrix, Vector
 from omkl.encoder.columns import Encoded
 from omkl.estimators import files
 from omkl.estimators.core import Core, LabelCore
 from omkl.estimators.cores import AnyCore
 from omkl.estimators.declaration import Declaration
+from omkl.estimators.inputs import NOT_FILLED
 from omkl.estimators.rows import in_order
 from omkl.kernels import Kernel
 from omkl.notices import Notify
-from omkl.persist import Arrays, Json, demand
-from omkl.stream.memory import available_memory, check_memory
+from omkl.persist import Arrays, Json, claims, demand
+from omkl.stream.keyed import ModelPerKey
 from omkl.stream.names import listed, suggestion
 from omkl.stream.predictions import Outputs, Targets, as_numbers, label_outputs
-from omkl.stream.raw import DataError
-
-if TYPE_CHECKING:
-    from omkl.fleet import Fleet
 
 BUDGET = 500  # rows that a single model stores, if it stores rows, so that it neither grows nor slows down for ever
 
@@ -73,8 +71,8 @@ class Learner(Protocol):
     def start_batch(self, encoded: Encoded, y: Targets) -> dict[int, list[str]]:
         """Get ready for a batch; returns the features to add, by the row of the batch before which to add them."""
 
-    def add_features(self, names: list[str]) -> None:
-        """Make features known."""
+    def add_features(self, names: list[str], row: Sequence[str], fills: Mapping[str, float]) -> None:
+        """Make features known; `row` has those of its row that are known, `fills` what they are where nothing is."""
 
     def learnable(self, y: Targets) -> Mask | None:
         """Rows whose target can be learned; None for all."""
@@ -142,10 +140,11 @@ class SingleModel:
     def __init__(self, declaration: Declaration, seed: int) -> None:
         self.declaration, self.seed = declaration, seed
         self.core: AnyCore | None = None
+        self.names: tuple[str, ...] = ()  # in the order in which they came
 
-    @property
-    def names(self) -> tuple[str, ...]:
-        return () if self.core is None else tuple(str(name) for name in self.core.names)
+    def take_core(self, core: AnyCore, names: Iterable[str] = ()) -> None:
+        """Go on from a core; `names` are the features of a row, if these are not the core's."""
+        self.core, self.names = core, tuple(names) or tuple(str(name) for name in core.columns.own)
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -169,11 +168,13 @@ class SingleModel:
             arrivals.setdefault(at, []).append(name)
         return arrivals
 
-    def add_features(self, names: list[str]) -> None:
+    def add_features(self, names: list[str], row: Sequence[str] = (), fills: Mapping[str, float] = NOT_FILLED) -> None:
+        new = [str(name) for name in in_order(set(names) - set(self.names))]
         if self.core is not None:
-            self.core.add_features(names)
-        elif names:
-            self.core = self.declaration.core(self.seed, in_order(set(names)))
+            self.core.add_features([*row, *names], fills)
+        elif new:
+            self.core = self.declaration.core(self.seed, new)
+        self.names = (*self.names, *new)
 
     def learnable(self, y: Targets) -> Mask | None:
         return None
@@ -181,6 +182,7 @@ class SingleModel:
     def learn(self, X: Matrix, y: Targets, keys: list[str] | None, coverages: tuple[float, ...]) -> Outputs:
         core = self.core
         assert core is not None
+        X = core.rows_of(self.names, X)
         if isinstance(core, LabelCore):
             return label_outputs(core.learn_rows_probabilities(X, y.tolist()), self.labels)
         numbers = as_numbers(y)
@@ -193,6 +195,7 @@ class SingleModel:
         if core is None:
             number = self.declaration.task == "regression"
             return Outputs(np.zeros(len(X))) if number else label_outputs(np.empty((len(X), 0)), ())
+        X = core.rows_of(self.names, X)
         if isinstance(core, LabelCore):
             return label_outputs(core.probabilities(X), self.labels)
         if not core.intervals:
@@ -203,7 +206,7 @@ class SingleModel:
         core = self.core
         if core is None or isinstance(core, LabelCore) or not core.intervals:
             return np.zeros(len(X))
-        return core.predict_std(X)[:, 1]
+        return core.predict_std(core.rows_of(self.names, X))[:, 1]
 
     def weights(self) -> Vector:
         weights: Vector = np.empty(0) if self.core is None else self.core.kernel_weights().mean(axis=0)
@@ -221,128 +224,17 @@ class SingleModel:
         return {}
 
     def encode(self, arrays: Arrays) -> dict[str, Json]:
-        return {"core": files.encode_core(self.core, arrays, compact=False), "names": [], "fleet": None}
+        names = [] if self.core is None or self.names == self.core.names else list(self.names)
+        return {"core": files.encode_core(self.core, arrays, compact=False), "names": names, "fleet": None}
 
     def decode(self, body: Json, arrays: Arrays) -> None:
         core = files.decode_core(body["core"], arrays)
+        names = claims.strings(body["names"], "the features")
         demand(core is not None and body["fleet"] is None, "no model")
         if core is not None:
             same = core.task == self.declaration.task and core.learner == self.declaration.algorithm
             demand(same, "the task or the learner of the stream and of its model differ")
             demand(all(type(word) is str for word in (*core.names, *core.labels)), "names and labels must be text")
-        self.core = core
-
-
-class ModelPerKey:
-    """A model for each key. Features and labels are those of the first batch."""
-
-    budget = None
-    kernels: tuple[Kernel, ...] = ()
-    can_learn = True
-    observable = False
-
-    def __init__(self, declaration: Declaration, seed: int, notify: Notify) -> None:
-        self.declaration, self.seed, self.notify = declaration, seed, notify
-        self.names: tuple[str, ...] = ()
-        self.fleet: Fleet | None = None
-        self._bytes: int | None = None  # of all models, about; None before the first batch
-
-    @property
-    def labels(self) -> tuple[str, ...]:
-        return () if self.fleet is None or self.fleet.classes is None else tuple(self.fleet.classes.tolist())
-
-    @property
-    def takes_new_features(self) -> bool:
-        return self.fleet is None
-
-    @property
-    def n_keys(self) -> int | None:
-        return None if self.fleet is None else len(self.fleet)
-
-    def start_batch(self, encoded: Encoded, y: Targets) -> dict[int, list[str]]:
-        if self.fleet is None:
-            from omkl.fleet import Fleet  # scikit-learn takes a second to load, and a single model does without
-
-            classes = None
-            if self.declaration.task == "classification":
-                classes = sorted({label for label in y if label is not None})
-                if len(classes) < 2:
-                    raise DataError("the target has fewer than two labels in the first rows; --every makes the first "
-                                    "piece longer")  # fmt: skip
-            self.names = tuple(sorted(encoded.features))
-            self.fleet = Fleet(self.declaration.estimator(), seed=self.seed, classes=classes)
-        return {}
-
-    def add_features(self, names: list[str]) -> None:
-        """All of them are known from the first batch on."""
-
-    def learnable(self, y: Targets) -> Mask | None:
-        if self.declaration.task == "regression":
-            return None
-        known = set(self.labels)
-        if unknown := {label for label in y if label is not None} - known:
-            self.notify("new label", f"label {min(unknown)!r} was not among the first rows; such rows are not learned: "
-                        "the labels of --by are those of the first piece (--every makes it longer)")  # fmt: skip
-        return np.array([label in known for label in y], dtype=bool)
-
-    def learn(self, X: Matrix, y: Targets, keys: list[str] | None, coverages: tuple[float, ...]) -> Outputs:
-        assert self.fleet is not None
-        assert keys is not None
-        self._check_memory(self.fleet, keys, X.shape[1])
-        return self._outputs(self.fleet.learn_rows(keys, X, y, gaps=True))
-
-    def _check_memory(self, fleet: "Fleet", keys: list[str], n_features: int) -> None:
-        before = fleet.nbytes if self._bytes is None else self._bytes
-        after = before + fleet.growth(keys, n_features)
-        if after > before:
-            n_keys = len(fleet) + sum(key not in fleet for key in set(keys))
-            check_memory(before, after, n_keys, self.notify, available_memory)
-        self._bytes = after
-
-    def predict(self, X: Matrix, keys: list[str] | None, coverages: tuple[float, ...]) -> Outputs:
-        assert self.fleet is not None
-        assert keys is not None
-        if len(self.fleet) == 0:
-            number = self.declaration.task == "regression"
-            return Outputs(np.zeros(len(X)) if number else np.full(len(X), None, dtype=object))
-        return self._outputs(self.fleet.predict_rows(keys, X, gaps=True))
-
-    def _outputs(self, y_pred: Array) -> Outputs:
-        number = self.declaration.task == "regression"
-        return Outputs(y_pred.astype(np.float64, copy=False) if number else y_pred.astype(object))
-
-    def scale(self, X: Matrix) -> Vector:
-        return np.zeros(len(X))
-
-    def weights(self) -> Vector:
-        return np.empty(0)
-
-    def incumbent(self) -> Incumbent | None:
-        return None
-
-    def first_core(self) -> Core | None:
-        if not self.fleet:
-            return None
-        return self.fleet[next(iter(self.fleet))].core_
-
-    def facts(self) -> dict[str, Json]:
-        if not self.fleet:
-            return {"keys": 0}
-        keys = len(self.fleet)
-        return {"keys": keys, "bytes_per_key": self.fleet.nbytes // keys, "of_key": next(iter(self.fleet))}
-
-    def encode(self, arrays: Arrays) -> dict[str, Json]:
-        fleet = None if self.fleet is None else persist.encode_part(self.fleet, arrays, "fleet:")
-        return {"core": None, "names": list(self.names), "fleet": fleet}
-
-    def decode(self, body: Json, arrays: Arrays) -> None:
-        demand(body["fleet"] is not None and body["fleet"]["kind"] == "fleet", "no fleet")
-        self.names = tuple(str(name) for name in body["names"])
-        demand(body["core"] is None, "a model per key, and one for all")
-        self.fleet = fleet = persist.decode_part(body["fleet"], arrays, "fleet:")
-        demand(type(fleet.learner) is type(self.declaration.estimator()), "the learners of stream and fleet differ")
-        demand(all(type(label) is str for label in self.labels), "labels must be text")
-        core = body["fleet"]["body"]["start"]["core"]
-        demand(
-            core is None or len(core["names"]) == len(self.names), "names and features of the fleet differ in number"
-        )
+            same = not names or (len(set(names)) == len(names) and set(names) >= {*core.columns.own})
+            demand(same, "the features of the stream and of its model differ")
+            self.take_core(core, names)

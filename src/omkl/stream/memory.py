@@ -1,4 +1,4 @@
-"""Whether the models of many keys fit into memory: that is said before they are learned."""
+"""Whether the models of many keys fit into memory: checked before they are learned."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -35,7 +35,7 @@ def shown(size: int) -> str:
 
 
 def available_memory() -> int | None:
-    """Bytes that this process may still take, as far as the system tells; None where it does not."""
+    """Bytes that this process may still take, as far as the system reports it; None where it does not."""
     found = []
     if MEMINFO.exists():
         lines = dict(line.split(":", 1) for line in MEMINFO.read_text().splitlines() if ":" in line)

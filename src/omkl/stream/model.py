@@ -114,7 +114,8 @@ class StreamModel:
                 if begins[start]:  # what is new in a row becomes known after the row was predicted
                     if learner.can_learn:
                         before = self._forecast(self._matrix(encoded.features, columns), keys_here)
-                    learner.add_features(new_features[int(place[start])])
+                    row = [name for name in learner.names if not np.isnan(encoded.features[name][place[start]])]
+                    learner.add_features(new_features[int(place[start])], row, self.preparer.fills)
                 X, learns = self._matrix(encoded.features, columns), roles[start] == LEARN and learner.can_learn
                 linear = self._linear(baseline, X, y[here] if roles[start] == LEARN else None)
                 if self.horizon > 1:

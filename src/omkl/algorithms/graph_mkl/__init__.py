@@ -23,11 +23,20 @@ from omkl.algorithms.base import Algorithm
 from omkl.algorithms.descent import require_bounded, require_finite
 from omkl.algorithms.graph_mkl import change, intervals, learning, mixture, repeats, scaling, selection
 from omkl.algorithms.graph_mkl.mixture import Evaluations
-from omkl.algorithms.graph_mkl.problem import Problem, build, check_problem, shape, stable, uniforms
+from omkl.algorithms.graph_mkl.problem import Problem, build, check_problem, shape, stable, uniforms, widened
 from omkl.algorithms.graph_mkl.scaling import bounded
 from omkl.algorithms.graph_mkl.settings import GraphSettings, Parameters
-from omkl.algorithms.graph_mkl.state import ExpertSet, State, check_state, grow, init, start_challenger, with_set
-from omkl.algorithms.graph_mkl.upgrade import RENAMED, upgrade
+from omkl.algorithms.graph_mkl.state import (
+    ExpertSet,
+    State,
+    check_state,
+    first_rows,
+    grow,
+    init,
+    start_challenger,
+    with_set,
+)
+from omkl.algorithms.graph_mkl.upgrade import ADDED, RENAMED, upgrade
 from omkl.algorithms.weights import normalised
 from omkl.arrays import Index, Mask, Vector
 from omkl.engine.native import Native
@@ -108,7 +117,9 @@ def step(
         return state._replace(t=state.t + 1), info
 
     incumbent = state.sets[state.incumbent]
-    seen = repeats.recognise(incumbent.window, incumbent.age, state.repeats, state.t, x, y)
+    dense, sparse = scaling.split(problem, x)
+    inputs = np.append(dense, np.where(sparse == 0, np.nan, sparse))  # a sparse input that is missing is 0
+    seen = repeats.recognise(incumbent.window, incumbent.age, state.repeats, state.t, inputs, y)
     means = state.weights
     if seen.kind != "again":
         means = repeats.means_after(means, state.t, weight, seen.weight)
@@ -215,6 +226,8 @@ ALGORITHM: Algorithm[Problem, State] = Algorithm(
     check_problem=check_problem,
     check_state=check_state,
     grow=grow,
+    widened=widened,
+    first_rows=first_rows,
     kernel_weights=kernel_weights,
     started=started,
     extra=half_widths,
@@ -222,6 +235,7 @@ ALGORITHM: Algorithm[Problem, State] = Algorithm(
     distribution=True,
     fixed_size=False,
     renamed=RENAMED,
+    added=ADDED,
     upgrade=upgrade,
     native=Native(padded=("R", "theta", "R_linear", "theta_linear")),
 )

@@ -21,6 +21,8 @@ FIRST_CHANGE_MISFIT = 2.0  # the same for a deviation too large, of an input sca
 # Experts
 MAX_FULL_INPUTS = 1024  # with more inputs the covariance of the linear expert is diagonal
 DIAGONAL_RIDGE = 0.3  # least ridge of the linear expert then; a small one needs the correlations between inputs
+MAX_SPARSE = 5120  # most inputs that the linear expert alone has
+SPARSE_RIDGE = 1.0  # of their coefficients
 SQUARE_SCALE = 1.5  # squared standardised inputs are divided by it; about their standard deviation
 WINDOW = 1024  # rows that the memory experts average
 RANGE_MARGIN = 0.5  # the linear expert may leave the targets in the window by so many times their range

@@ -19,13 +19,14 @@ from omkl.algorithms.graph_mkl.constants import (
     MIN_TEMPERATURE,
     MIN_VARIANCE,
     NEWTON_STEPS,
+    SPARSE_RIDGE,
     SQUARE_SCALE,
     START_NOISE,
 )
 from omkl.algorithms.graph_mkl.least_squares import Counting
 from omkl.algorithms.graph_mkl.memory import Window, predict_from_memory, within_range
 from omkl.algorithms.graph_mkl.problem import Problem
-from omkl.algorithms.graph_mkl.scaling import Scaling, scaled, standardised
+from omkl.algorithms.graph_mkl.scaling import Scaling, scaled, scaled_sparse, split, standardised
 from omkl.algorithms.weights import normalised
 from omkl.arrays import Index, Mask, Matrix, Tensor, Vector, padded
 from omkl.features import features
@@ -38,6 +39,8 @@ class Coefficients(NamedTuple):
     theta: Tensor  # (maps, B, K, n)   of the least squares, then of the gradient experts
     R_linear: Matrix  # (d + 1, d + 1), or with many inputs (1, d + 1), its diagonal
     theta_linear: Matrix  # (K, d + 1)
+    R_sparse: Matrix  # (1, S)         of the linear expert too: the diagonal for the sparse inputs
+    theta_sparse: Matrix  # (K, S)
 
 
 class Noise(NamedTuple):
@@ -48,7 +51,7 @@ class Noise(NamedTuple):
 
 
 class Judged(NamedTuple):
-    """What the last row that was no copy has said about every expert, for its copies."""
+    """The errors of every expert in the last row that was no copy, for its copies."""
 
     gain: Vector  # (E,)  its log-likelihood relative to the mixture's; 0: none
     signal: Vector  # (E,)  about the noise; -1 for numbers, or 0 for labels: none
@@ -73,6 +76,8 @@ def fresh_coefficients(problem: Problem) -> Coefficients:
         theta=padded(problem.maps, problem.learners, K, n),
         R_linear=padded(problem.rows_linear, d + 1),
         theta_linear=padded(K, d + 1),
+        R_sparse=np.full((1, problem.sparse), SPARSE_RIDGE**-0.5),  # (G60)
+        theta_sparse=np.zeros((K, problem.sparse)),
     )
     for R, ridge in zip((*c.R, c.R_linear), problem.ridges, strict=True):
         # of a single row, a diagonal, np.eye makes a row of ones
@@ -101,7 +106,10 @@ def with_squares(xs: Vector, n: int) -> Vector:
 
 
 def features_of(problem: Problem, xs: Vector, xs_linear: Vector, e: int) -> Vector:
-    """z of expert e, from inputs scaled for the kernels and for the linear expert; a memory expert has none."""
+    """z of expert e, from inputs scaled for the kernels and for the linear expert; a memory expert has none.
+
+    Those of the linear expert end with the sparse inputs.
+    """
     if e < problem.on_kernels:
         return features(problem.V[e // problem.learners], xs).ravel()
     if e == problem.on_kernels:
@@ -123,7 +131,9 @@ def evaluate(
     problem: Problem, c: Coefficients, noise: Noise, scaling: Scaling, window: Window, age: int, x: Vector, mask: Mask
 ) -> dict[int, Evaluation]:
     """The evaluations of the experts in `mask`, of a set that has learned `age` rows."""
-    xs, xs_linear = scaled(scaling, x), scaled(scaling, x, CLIP_LINEAR)
+    x, sparse = split(problem, x)
+    xs = scaled(scaling, x)
+    xs_linear = np.append(scaled(scaling, x, CLIP_LINEAR), scaled_sparse(scaling, sparse))
     unit = scaling.unit or 1.0
     out = {}
     for e in map(int, np.flatnonzero(mask)):
@@ -133,14 +143,23 @@ def evaluate(
         else:
             R, theta = coefficients_of(problem, c, e)
             if R is not None:
-                phi = least_squares.factor_times(R, z)
+                phi = least_squares.factor_times(R, z[: theta.shape[1]])
+                if e == problem.on_kernels:
+                    phi = np.append(phi, c.R_sparse[0] * z[theta.shape[1] :])
                 leverage = float(phi @ phi)  # (G9)
-            mean = scaling.shift + unit * (theta @ z)  # (G7)
+            mean = scaling.shift + unit * product(problem, c, e, z)  # (G7)
             if problem.task == "regression" and e == problem.on_kernels:
                 mean = within_range(window, age, mean)
         variance = float((noise.level[e] * (1 + leverage) + MIN_VARIANCE) * unit**2)  # (G13)
         out[e] = Evaluation(z, phi, leverage, mean, variance)
     return out
+
+
+def product(problem: Problem, c: Coefficients, e: int, z: Vector) -> Vector:
+    """(K,): theta z of expert e."""
+    _, theta = coefficients_of(problem, c, e)
+    out: Vector = theta @ z[: theta.shape[1]]
+    return out + c.theta_sparse @ z[theta.shape[1] :] if e == problem.on_kernels else out
 
 
 def label_probabilities(mean: Vector, variance: float) -> Vector:
@@ -164,13 +183,24 @@ def update(
                 step = problem.steps[e % problem.learners - 1]
                 gap = target - theta @ evaluation.z
                 theta += gradient_step(step, row.weight) * np.outer(gap, evaluation.z)  # (G15)
-            elif problem.task == "classification" and e >= problem.on_kernels:
-                R[...], theta[...] = newton_steps(
-                    R, theta, evaluation, scaling.shift, target + scaling.shift, row, problem.min_leverage
-                )
+                continue
+            n, q = theta.shape[1], problem.min_leverage
+            own, rest = evaluation.phi[:n], evaluation.phi[n:]
+            parts = [(R, theta, own, float(rest @ rest))]
+            if len(rest):
+                parts.append((c.R_sparse, c.theta_sparse, rest, float(own @ own)))
+            predicted = product(problem, c, e, evaluation.z)
+            if problem.task == "classification" and e >= problem.on_kernels:
+                margin, label = scaling.shift + predicted, target + scaling.shift
+                move, counted = newton_steps(margin, label, evaluation.leverage, row, q)
+                for factor, coefficients, phi, others in parts:
+                    coefficients += np.outer(move, least_squares.P_times(factor, phi))
+                    factor[...] = least_squares.downdated(factor, phi, counted, others)
             else:
-                gap = target - theta @ evaluation.z
-                R[...], theta[...] = least_squares.update(R, theta, evaluation.phi, gap, row, problem.min_leverage)
+                for factor, coefficients, phi, others in parts:
+                    factor[...], coefficients[...] = least_squares.update(
+                        factor, coefficients, phi, target - predicted, row, q, others
+                    )
     return c
 
 
@@ -180,15 +210,15 @@ def gradient_step(a: float, weight: float) -> float:
 
 
 def newton_steps(
-    R: Matrix, theta: Matrix, evaluation: Evaluation, shift: Vector, label: Vector, row: Counting, min_leverage: float
-) -> tuple[Matrix, Matrix]:
+    margin: Vector, label: Vector, leverage: float, row: Counting, min_leverage: float
+) -> tuple[Vector, float]:
     """Logistic regression: least squares in which a row counts by the curvature of the loss.
 
-    A row of a larger weight takes several steps, in which P z only changes its length.
+    Returns the multiple of P z that is added to the coefficients of each label, and how often the row counts for P. A
+    row of a larger weight takes several steps, in which P z only changes its length.
     """
     steps = min(np.ceil(row.weight), NEWTON_STEPS) if row.weight > 1 else 1.0
-    each, leverage = row.weight / steps, evaluation.leverage
-    margin, move, length, counted = shift + theta @ evaluation.z, np.zeros(len(label)), 1.0, 0.0
+    each, move, length, counted = row.weight / steps, np.zeros(len(label)), 1.0, 0.0
     for _ in range(int(steps)):
         p = label_probabilities(margin, 1.0)  # (G21)
         curvature = max(float(p.max() * (1 - p.max())), MIN_CURVATURE)  # (G21)
@@ -197,8 +227,7 @@ def newton_steps(
         move, margin = move + moved, margin + moved * leverage
         now = 0.0 if row.again else least_squares.counts(q, curvature * each, min_leverage)
         counted, length = counted + now, length / (1 + now * q)
-    theta = theta + np.outer(move, least_squares.P_times(R, evaluation.phi))
-    return least_squares.downdated(R, evaluation.phi, counted), theta
+    return move, counted
 
 
 def update_noise(
@@ -209,7 +238,7 @@ def update_noise(
     y: float,
     relative: float,
 ) -> tuple[Noise, Vector]:
-    """The noise after a row of this relative weight, of the experts evaluated, and what the row said about it.
+    """The noise after a row of this relative weight, of the experts evaluated, and what the row adds to it.
 
     Nothing is learned while the target's unit is not known.
     """
@@ -251,7 +280,7 @@ def temperature_slope(evaluation: Evaluation, unit: float, y: float) -> float:
 
 
 def rescaled_noise(noise: Noise, judged: Judged, before: Scaling, now: Scaling) -> tuple[Noise, Judged]:
-    """The noise, and what the last row said about it, in the target's new unit."""
+    """The noise, and what the last row added to it, in the target's new unit."""
     if before.unit == now.unit or not before.unit:
         return noise, judged
     ratio = (before.unit / now.unit) ** 2

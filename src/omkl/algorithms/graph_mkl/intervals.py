@@ -69,7 +69,7 @@ def reported(calibration: Calibration, deviation: Deviation) -> float:
 
 
 def current_scale(calibration: Calibration, odds: Sequence[float] = CHANGE_ODDS) -> float:
-    """Between the scale so far and that of the rows which speak for another one, by the evidence for it."""
+    """Between the scale so far and that of the rows which are evidence for another, by the evidence for it."""
     weight = 1 - np.array(odds) / (odds + np.expm1(calibration.evidence))  # (G43)
     which = int(np.argmax(weight))
     rows = calibration.since[which] + CHANGE_PRIOR_ROWS

@@ -32,6 +32,7 @@ def learn(
     """The set after one row, with its selection for the next round; `gain`: of its experts, at this row."""
     x, y, weight = row.x, row.y, row.weight
     Y = scaling.target_vector(problem, y)
+    x, sparse = scaling.split(problem, x)
     noise, signal = experts.update_noise(problem, part.noise, part.scaling, evaluations, y, row.relative)
     if part.age + 1 not in REFIT_AGES:
         part = part._replace(scaling=scaling.with_unit(part.scaling, y))
@@ -41,14 +42,15 @@ def learn(
         noise=noise,
         judged=Judged(gain, signal),
         coefficients=experts.update(problem, part.coefficients, part.scaling, evaluations, Y, Counting(weight)),
-        first=scaling.append_first(part.first, part.age, x, Y, weight),
+        first=scaling.append_first(part.first, part.age, x, sparse, Y, weight),
         window=repeats.marked(window, part.age, row.key, row.t, found),
         age=part.age + 1,
     )
     if part.age in REFIT_AGES:
         part = refitted(problem, part)
     else:
-        part = part._replace(scaling=scaling.update_scaling(part.scaling, x))
+        now = scaling.update_sparse(scaling.update_scaling(part.scaling, x), sparse)
+        part = part._replace(scaling=now)
     if part.age > FIRST_ROWS:
         part = part._replace(block=scaling.update_block(part.block, problem.task, part.scaling, x, y))
     chosen = selection.update(problem, part.selection, part.evidence, part.age, incumbent, uniform)
@@ -85,14 +87,16 @@ def learn_again(problem: Problem, part: ExpertSet, evaluations: dict[int, Evalua
 def refitted(problem: Problem, part: ExpertSet) -> ExpertSet:
     """The set as if its first rows, all that it has learned, had been scaled by all of them from the start."""
     n = part.age
-    X, Y, weight = (a[:n] for a in part.first)
-    now = scaling.estimated(problem.task, part.scaling, X, Y, weight)
+    X, Y, weight, sparse = (a[:n] for a in part.first)
+    now = scaling.estimated_sparse(scaling.estimated(problem.task, part.scaling, X, Y, weight), sparse)
     noise, judged = experts.rescaled_noise(part.noise, part.judged, part.scaling, now)
     coefficients, window = experts.fresh_coefficients(problem), part.window
     everyone = np.ones(problem.experts, dtype=bool)
     for row in range(n):
         counting = Counting(float(weight[row]))
         window = append_memory(window, row, scaling.scaled(now, X[row]), Y[row], counting.weight)
-        evaluations = experts.evaluate(problem, coefficients, noise, now, window, 0, X[row], everyone)
+        evaluations = experts.evaluate(
+            problem, coefficients, noise, now, window, 0, np.append(X[row], sparse[row]), everyone
+        )
         coefficients = experts.update(problem, coefficients, now, evaluations, Y[row], counting)
     return part._replace(coefficients=coefficients, noise=noise, judged=judged, scaling=now, window=window)

@@ -31,14 +31,18 @@ class Counting(NamedTuple):
 
 
 def update(
-    R: Matrix, theta: Matrix, phi: Vector, gap: Vector, row: Counting, min_leverage: float
+    R: Matrix, theta: Matrix, phi: Vector, gap: Vector, row: Counting, min_leverage: float, others: float = 0.0
 ) -> tuple[Matrix, Matrix]:
-    """R and theta after one row: phi = R z, and gap = target - theta z."""
-    q = float(phi @ phi)  # (G9)
+    """R and theta after one row: phi = R z, and gap = target - theta z.
+
+    Where these features are a part of those of an expert, and P has no covariances with the rest, `others` is the
+    leverage that the rest has.
+    """
+    q = float(phi @ phi) + others  # (G9)
     counted = 0.0 if row.again else counts(q, row.weight, min_leverage)
     weight = row.weight + row.before * (1 - counted / row.weight)  # (G16)
     theta = theta + np.outer(row.weight * gap, P_times(R, phi) / (1 + weight * q))  # (G16)
-    return downdated(R, phi, counted), theta
+    return downdated(R, phi, counted, others), theta
 
 
 def counts(q: float, weight: float, min_leverage: float) -> float:
@@ -54,24 +58,24 @@ def P_times(R: Matrix, phi: Vector) -> Vector:
     return Pz
 
 
-def downdated(R: Matrix, phi: Vector, counted: float) -> Matrix:
+def downdated(R: Matrix, phi: Vector, counted: float, others: float = 0.0) -> Matrix:
     """R after a row that counts so many times."""
     if counted <= 0:
         return R
     if is_diagonal(R):
-        q = float(phi @ phi)
+        q = float(phi @ phi) + others
         return R * np.sqrt((1 + counted * np.maximum(q - phi**2, 0)) / (1 + counted * q))  # (G19)
-    out: Matrix = downdate(np.sqrt(counted) * phi) @ R  # (G18)
+    out: Matrix = downdate(np.sqrt(counted) * phi, 1 + counted * others) @ R  # (G18)
     return out
 
 
-def downdate(phi: Vector) -> Matrix:
-    """The lower triangular T with T' T = I - phi phi' / (1 + |phi|^2).
+def downdate(phi: Vector, start: float = 1.0) -> Matrix:
+    """The lower triangular T with T' T = I - phi phi' / (start + |phi|^2).
 
     T R is then the factor of P - P z z' P / (1 + z' P z).
     """
-    a = 1 + np.cumsum(phi**2)
-    before = np.append(1.0, a[:-1])
+    a = start + np.cumsum(phi**2)
+    before = np.append(start, a[:-1])
     T: Matrix = np.tril(-np.outer(phi / np.sqrt(before * a), phi), -1) + np.diag(np.sqrt(before / a))  # (G18)
     return T
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import NamedTuple, get_args
 
 from omkl.algorithms.base import Shape, Task
-from omkl.algorithms.graph_mkl.constants import LEVELS, MAX_FULL_INPUTS
+from omkl.algorithms.graph_mkl.constants import LEVELS, MAX_FULL_INPUTS, MAX_SPARSE
 from omkl.algorithms.graph_mkl.settings import GraphSettings
 from omkl.algorithms.invariants import check_frequencies, check_graph, demand, is_count, is_real, is_share
 from omkl.arrays import Tensor
@@ -35,6 +35,7 @@ class Problem(NamedTuple):
     trial: int  #               rounds of a challenger's trial; 0: there is no challenger
     min_leverage: float  #      least z' P z at which a row updates P; 0: every row does
     stack: bool  #              whether residual stacking corrects the mixture
+    sparse: int = 0  #          inputs behind those of V, which the linear expert alone has; the rows' last values
 
     @property
     def learners(self) -> int:
@@ -99,13 +100,18 @@ def build(settings: GraphSettings, names: Sequence[str], seed: int) -> Problem:
     )
 
 
+def widened(problem: Problem, sparse: int) -> Problem:
+    """The problem with room for so many sparse inputs."""
+    return problem._replace(sparse=sparse)
+
+
 def uniforms(problem: Problem) -> int:
     """One for the explorer of each set of experts."""
     return 2
 
 
 def shape(problem: Problem) -> Shape:
-    d = problem.V.shape[1]
+    d = problem.V.shape[1] + problem.sparse
     if problem.task == "regression":
         return Shape(inputs=d, outputs=2, target="number", missing=True, extras=len(LEVELS))
     return Shape(inputs=d, outputs=problem.K, target="label", missing=True)
@@ -132,3 +138,4 @@ def check_problem(problem: Problem) -> None:
     shares = (problem.discount, problem.memory, problem.min_leverage)
     demand(all(is_share(share) for share in shares), "shares must lie between 0 and 1")
     demand(isinstance(problem.stack, bool), "`stack` must be true or false")
+    demand(is_count(problem.sparse) and problem.sparse <= MAX_SPARSE, "there are too many sparse inputs")

@@ -11,6 +11,7 @@ from omkl.algorithms.graph_mkl.constants import (
     BLOCK_ROWS,
     BLOCK_VALUES,
     CLIP,
+    CLIP_LINEAR,
     FIRST_CHANGE_MISFIT,
     FIRST_ROWS,
     LARGEST_VALUE,
@@ -29,6 +30,7 @@ class Scaling(NamedTuple):
     scale: Vector  # (d,)  1 / standard deviation of the inputs; 0: constant so far
     shift: Vector  # (K,)  mean of the target
     unit: float  #         its standard deviation; 0: not known yet; 1 for labels
+    sparse: Vector = np.zeros(0)  # (S,)  1 / root mean square of the sparse inputs; 0: have been 0 so far
 
 
 class FirstRows(NamedTuple):
@@ -37,6 +39,7 @@ class FirstRows(NamedTuple):
     X: Gappy  # (FIRST_ROWS, d)
     Y: Matrix  # (FIRST_ROWS, K)
     weight: Vector  # (FIRST_ROWS,)
+    sparse: Matrix = np.zeros((FIRST_ROWS, 0))  # (FIRST_ROWS, S)  0 where a value is missing
 
 
 class Block(NamedTuple):
@@ -48,9 +51,12 @@ class Block(NamedTuple):
 
 
 def init(problem: Problem) -> tuple[Scaling, FirstRows]:
-    d, K = problem.V.shape[1], problem.K
-    scaling = Scaling(np.zeros(d), np.zeros(d), np.zeros(K), 0.0 if problem.task == "regression" else 1.0)
-    return scaling, FirstRows(np.zeros((FIRST_ROWS, d)), np.zeros((FIRST_ROWS, K)), np.zeros(FIRST_ROWS))
+    d, K, S = problem.V.shape[1], problem.K, problem.sparse
+    unit = 0.0 if problem.task == "regression" else 1.0
+    scaling = Scaling(np.zeros(d), np.zeros(d), np.zeros(K), unit, np.zeros(S))
+    return scaling, FirstRows(
+        np.zeros((FIRST_ROWS, d)), np.zeros((FIRST_ROWS, K)), np.zeros(FIRST_ROWS), np.zeros((FIRST_ROWS, S))
+    )
 
 
 def fresh_block(d: int) -> Block:
@@ -73,17 +79,28 @@ def scaled(scaling: Scaling, x: Vector, clip: float = CLIP) -> Vector:
     return np.nan_to_num(out, nan=0.0)
 
 
+def split(problem: Problem, x: Vector) -> tuple[Vector, Vector]:
+    """The inputs of the kernels, and the sparse ones, of which those that are missing are 0."""
+    d = problem.V.shape[1]
+    return x[:d], np.nan_to_num(x[d:], nan=0.0)
+
+
+def scaled_sparse(scaling: Scaling, x: Vector) -> Vector:
+    """Sparse inputs in units of their root mean square, clipped."""
+    return np.clip(x * scaling.sparse, -CLIP_LINEAR, CLIP_LINEAR)  # (G58)
+
+
 def standardised(scaling: Scaling, Y: Vector) -> Vector:
     """The target in the units that the experts' coefficients are learned in."""
     return (Y - scaling.shift) / (scaling.unit or 1.0)  # (G3)
 
 
-def append_first(first: FirstRows, row: int, x: Vector, Y: Vector, weight: float) -> FirstRows:
+def append_first(first: FirstRows, row: int, x: Vector, sparse: Vector, Y: Vector, weight: float) -> FirstRows:
     """The first rows with one more; nothing is added once they are full."""
     if row >= FIRST_ROWS:
         return first
-    first = FirstRows(first.X.copy(), first.Y.copy(), first.weight.copy())
-    first.X[row], first.Y[row], first.weight[row] = x, Y, weight
+    first = FirstRows(*(a.copy() for a in first))
+    first.X[row], first.Y[row], first.weight[row], first.sparse[row] = x, Y, weight, sparse
     return first
 
 
@@ -93,12 +110,22 @@ def estimated(task: Task, scaling: Scaling, X: Matrix, Y: Matrix, weight: Vector
     counts = np.maximum(present.sum(axis=0), 1)
     mean = np.where(present.any(axis=0), np.nansum(X, axis=0) / counts, np.nan)  # (G2)
     scale = inverse(np.sqrt(np.nansum((X - mean) ** 2, axis=0) / counts), mean)  # (G2)
+    rms = np.sqrt(np.nansum(X**2, axis=0) / len(X))
+    absent = (scale == 0) & (2 * present.sum(axis=0) <= len(X)) & (rms > MIN_DEVIATION)  # (G2)
+    mean = np.where(absent, 0.0, mean)  # (G2)
+    scale = np.where(absent, inverse(rms, np.zeros(len(rms))), scale)  # (G2)
     shift = Y.mean(axis=0) if task == "regression" else weight @ Y / weight.sum()  # (G3)
     unit = scaling.unit
     if task == "regression":
         deviation = np.sqrt(np.mean((Y - shift) ** 2, axis=0))
         unit = float(deviation[0]) if inverse(deviation, shift)[0] > 0 else unit  # (G3)
-    return Scaling(mean, scale, shift, unit)
+    return Scaling(mean, scale, shift, unit, scaling.sparse)
+
+
+def estimated_sparse(scaling: Scaling, X: Matrix) -> Scaling:
+    """The scaling of sparse inputs by all of these rows."""
+    rms = np.sqrt((X**2).sum(axis=0) / np.maximum(np.count_nonzero(X, axis=0), 1))
+    return scaling._replace(sparse=inverse(rms, np.zeros(len(rms))))  # (G58)
 
 
 def inverse(deviation: Vector, mean: Vector) -> Vector:
@@ -113,6 +140,13 @@ def update_scaling(scaling: Scaling, x: Vector) -> Scaling:
     gap = np.abs(x - mean)
     scale = np.where((scaling.scale == 0) & ~np.isnan(gap), inverse(gap, mean), scaling.scale)  # (G4)
     return scaling._replace(mean=mean, scale=scale)
+
+
+def update_sparse(scaling: Scaling, x: Vector) -> Scaling:
+    """After a row between refits: a sparse input that was 0 so far has its first value."""
+    return scaling._replace(
+        sparse=np.where(scaling.sparse == 0, inverse(np.abs(x), np.zeros(len(x))), scaling.sparse)
+    )  # (G59)
 
 
 def with_unit(scaling: Scaling, y: float) -> Scaling:
@@ -154,7 +188,7 @@ def fits(block: Block, task: Task, scaling: Scaling, first: FirstRows) -> bool:
     deviation = np.sqrt(block.square / np.maximum(block.rows, 1))
     ratio = deviation * scale
     varies = inverse(deviation, block.mean) > 0
-    constant = np.append(False, estimated(task, scaling, *first).scale == 0)
+    constant = np.append(False, estimated(task, scaling, first.X, first.Y, first.weight).scale == 0)
     most = np.where(constant, FIRST_CHANGE_MISFIT, MISFIT)
     wrong = varies & ((ratio > most) | (MISFIT * ratio < 1))  # (G52)
     wrong[0] |= np.abs(block.mean - center)[0] * scale[0] > MISFIT  # (G52)

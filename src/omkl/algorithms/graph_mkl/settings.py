@@ -163,7 +163,8 @@ class GraphSettings:
         N, D, E = len(self.all_kernels), self.n_features, self.experts
         drawn = 16 * N * d * D  # which inputs a random feature depends on is sorted out too
         of_a_set = (N + 1) * ((2 * D) ** 2 + (1 + len(self.steps)) * outputs * 2 * D) + E**2
-        return 2 * GENERATOR * d + drawn + 2 * (of_a_set + (FIRST_ROWS + WINDOW) * (d + outputs))
+        stored = (FIRST_ROWS + WINDOW) * (d + outputs) + 4 * WINDOW  # rows, and what is known about those in the memory
+        return 2 * GENERATOR * d + drawn + 2 * (of_a_set + stored)
 
     @property
     def active(self) -> int:

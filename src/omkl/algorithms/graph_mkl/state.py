@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from omkl.algorithms.blas import one_thread
 from omkl.algorithms.graph_mkl import intervals, memory, scaling, selection
 from omkl.algorithms.graph_mkl.change import Trend, Trial
 from omkl.algorithms.graph_mkl.constants import (
@@ -15,6 +16,7 @@ from omkl.algorithms.graph_mkl.constants import (
     MAX_TEMPERATURE,
     MIN_TEMPERATURE,
     MIN_WEIGHT,
+    SPARSE_RIDGE,
     WINDOW,
 )
 from omkl.algorithms.graph_mkl.experts import (
@@ -34,7 +36,7 @@ from omkl.algorithms.graph_mkl.repeats import Weights
 from omkl.algorithms.graph_mkl.scaling import Block, FirstRows, Scaling
 from omkl.algorithms.graph_mkl.selection import Selection
 from omkl.algorithms.invariants import LARGEST_COUNT, check_finite, demand, is_count, is_real
-from omkl.arrays import Vector, leaves
+from omkl.arrays import Matrix, Vector, leaves
 from omkl.validation import LARGEST_WEIGHT
 
 
@@ -100,6 +102,16 @@ def start_challenger(problem: Problem, state: State) -> State:
     return with_set(state, 1 - state.incumbent, start_set(problem))._replace(trial=Trial())
 
 
+def first_rows(problem: Problem, state: State) -> tuple[Matrix, Vector, Vector] | None:
+    """(X, y, weights) of all rows learned so far; None if these are no longer stored."""
+    part = state.sets[state.incumbent]
+    if part.age > FIRST_ROWS:
+        return None
+    X, Y, weight, sparse = (a[: part.age] for a in part.first)
+    y = Y[:, 0] if problem.task == "regression" else np.argmax(Y, axis=1).astype(np.float64)
+    return np.hstack((X, sparse)), y, weight
+
+
 # More features or labels
 
 
@@ -123,17 +135,19 @@ def grown(problem: Problem, part: ExpertSet) -> ExpertSet:
     """One set of experts for a problem with more features or labels."""
     d, K = problem.V.shape[1], problem.K
     more_d, more_K = d - len(part.scaling.mean), K - len(part.scaling.shift)
-    mean, scale, shift, unit = part.scaling
-    X, Y, weight = part.first
+    more_S = problem.sparse - len(part.scaling.sparse)
+    mean, scale, shift, unit, sparse = part.scaling
+    X, Y, weight, X_sparse = part.first
     rows, means, squares = part.block
     return part._replace(
         coefficients=grown_coefficients(problem, part, more_d, more_K),
         scaling=Scaling(
             np.pad(mean, (0, more_d), constant_values=np.nan), np.pad(scale, (0, more_d)), np.pad(shift, (0, more_K)),
-            unit,
+            unit, np.pad(sparse, (0, more_S)),
         ),
         first=FirstRows(
-            np.pad(X, ((0, 0), (0, more_d)), constant_values=np.nan), np.pad(Y, ((0, 0), (0, more_K))), weight
+            np.pad(X, ((0, 0), (0, more_d)), constant_values=np.nan), np.pad(Y, ((0, 0), (0, more_K))), weight,
+            np.pad(X_sparse, ((0, 0), (0, more_S))),
         ),
         window=part.window._replace(
             X=np.pad(part.window.X, ((0, more_d), (0, 0))), Y=np.pad(part.window.Y, ((0, more_K), (0, 0)))
@@ -148,13 +162,15 @@ def grown_coefficients(problem: Problem, part: ExpertSet, more_d: int, more_K: i
     Where there is least squares, the other features take over its part of the prediction.
     """
     d = problem.V.shape[1]
-    R, theta, R_linear, theta_linear = part.coefficients
+    R, theta, R_linear, theta_linear, R_sparse, theta_sparse = part.coefficients
+    S = R_sparse.shape[1]
     R, theta = R.copy(), np.pad(theta, ((0, 0), (0, 0), (0, more_K), (0, 0)))
     moved = (problem.V[:, d - more_d :] != 0).any(axis=1) & (problem.V == 0).any(axis=1)
     for i in np.flatnonzero(moved.any(axis=1)):
         new = np.tile(moved[i], 2)
         if part.age >= 0:
-            R[i], theta[i, 0] = marginalise_features(R[i], theta[i, 0], new, problem.ridges[i])
+            with one_thread():
+                R[i], theta[i, 0] = marginalise_features(R[i], theta[i, 0], new, problem.ridges[i])
         theta[i, 1:] *= ~new
     start = 1 / np.sqrt(problem.ridges[-1])
     if problem.rows_linear == 1:
@@ -164,7 +180,11 @@ def grown_coefficients(problem: Problem, part: ExpertSet, more_d: int, more_K: i
         R_linear = np.pad(R_linear, ((0, more_d), (0, more_d)))
         for k in range(d + 1 - more_d, d + 1):
             R_linear[k, k] = start
-    return Coefficients(R, theta, R_linear, np.pad(theta_linear, ((0, more_K), (0, more_d))))
+    return Coefficients(
+        R, theta, R_linear, np.pad(theta_linear, ((0, more_K), (0, more_d))),
+        np.pad(R_sparse, ((0, 0), (0, problem.sparse - S)), constant_values=SPARSE_RIDGE**-0.5),  # (G60)
+        np.pad(theta_sparse, ((0, more_K), (0, problem.sparse - S))),
+    )  # fmt: skip
 
 
 # What a file may claim
@@ -172,13 +192,15 @@ def grown_coefficients(problem: Problem, part: ExpertSet, more_d: int, more_K: i
 
 def set_shapes(problem: Problem) -> dict[str, tuple[int, ...]]:
     """The shape of every array of a set of experts; nothing is allocated for it."""
-    (_, d, D), K, E = problem.V.shape, problem.K, problem.experts
+    (_, d, D), K, E, S = problem.V.shape, problem.K, problem.experts, problem.sparse
     n = 2 * D
     return {
         "coefficients.R": (problem.maps, n, n),
         "coefficients.theta": (problem.maps, problem.learners, K, n),
         "coefficients.R_linear": (problem.rows_linear, d + 1),
         "coefficients.theta_linear": (K, d + 1),
+        "coefficients.R_sparse": (1, S),
+        "coefficients.theta_sparse": (K, S),
         "noise.level": (E,),
         "noise.rounds": (E,),
         "evidence": (E,),
@@ -190,9 +212,11 @@ def set_shapes(problem: Problem) -> dict[str, tuple[int, ...]]:
         "scaling.mean": (d,),
         "scaling.scale": (d,),
         "scaling.shift": (K,),
+        "scaling.sparse": (S,),
         "first.X": (FIRST_ROWS, d),
         "first.Y": (FIRST_ROWS, K),
         "first.weight": (FIRST_ROWS,),
+        "first.sparse": (FIRST_ROWS, S),
         "window.X": (d, WINDOW),
         "window.Y": (K, WINDOW),
         "window.weight": (WINDOW,),
@@ -252,6 +276,7 @@ def check_set(problem: Problem, part: ExpertSet, incumbent: bool) -> None:
     known = part.age < 0 or problem.task == "regression" or part.scaling.unit == 1
     demand(known, "the unit of labels is 1")
     demand(bool((part.scaling.scale >= 0).all()), "the scale of an input is negative")
+    demand(bool((part.scaling.sparse >= 0).all()), "the scale of a sparse input is negative")
     demand(bool((part.block.square >= 0).all()), "a sum of squares is negative")
     stored, returned = part.window.weight, part.window.returned
     demand(bool(((stored >= 0) & (stored <= MAX_COPIED_WEIGHT)).all()), "the weight of a row is out of range")
@@ -263,5 +288,5 @@ def check_set(problem: Problem, part: ExpertSet, incumbent: bool) -> None:
     demand(not steep, "a slope is out of range")
     weight = part.first.weight
     demand(bool(((weight >= 0) & (weight <= LARGEST_WEIGHT)).all()), "the weight of a row is out of range")
-    for values in (part.first.X, part.first.Y, part.window.Y, part.block.mean):
+    for values in (part.first.X, part.first.Y, part.first.sparse, part.window.Y, part.block.mean):
         demand(not bool((np.abs(values) > LARGEST_VALUE).any()), "a row has a value that is too large")

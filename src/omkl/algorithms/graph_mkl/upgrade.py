@@ -2,17 +2,25 @@
 
 In format version 1 the arrays had both sets of experts along their first axis; before there was a scale of the errors,
 there were half widths of seven coverages in the standard deviations that the experts predict; there were no blocks
-that scaling is compared with; and rows had no keys by which they are recognised.
+that scaling is compared with; rows had no keys by which they are recognised; and there were no sparse inputs.
 """
 
 import numpy as np
 
-from omkl.algorithms.graph_mkl.constants import HALF_WIDTH_RANGE, LEVELS, MAX_FULL_INPUTS, START_HALF_WIDTHS, WINDOW
+from omkl.algorithms.graph_mkl.constants import (
+    FIRST_ROWS,
+    HALF_WIDTH_RANGE,
+    LEVELS,
+    MAX_FULL_INPUTS,
+    START_HALF_WIDTHS,
+    WINDOW,
+)
 from omkl.algorithms.graph_mkl.least_squares import diagonal_of
 from omkl.algorithms.graph_mkl.scaling import fresh_block
 from omkl.arrays import Array, Arrays
 
 RENAMED = {"sure": "min_leverage", "correct": "stack"}  # settings and fields of the Problem
+ADDED = {"sparse": 0}  # to the Problem
 
 ARRAYS = {
     "R": "coefficients.R",
@@ -41,7 +49,7 @@ NUMBERS = {"explorer": "selection.explorer", "unit": "scaling.unit", "age": "age
 def upgrade(arrays: Arrays, body: dict[str, object]) -> tuple[Arrays, dict[str, object]]:
     """Arrays and numbers of a state in a file, of this version or an older one -> by today's dotted names."""
     arrays, body = with_calibration(*with_sets(arrays, body))
-    return with_repeats(with_blocks(arrays), body)
+    return with_repeats(with_sparse(with_blocks(arrays)), body)
 
 
 def with_repeats(arrays: Arrays, body: dict[str, object]) -> tuple[Arrays, dict[str, object]]:
@@ -56,6 +64,20 @@ def with_repeats(arrays: Arrays, body: dict[str, object]) -> tuple[Arrays, dict[
             new[f"sets.{g}.judged.gain"] = np.zeros(len(arrays[f"sets.{g}.evidence"]))
             new[f"sets.{g}.judged.signal"] = np.full(len(arrays[f"sets.{g}.evidence"]), -1.0)
     return new, body | {"repeats": 0.0, "weights": [1.0, 1.0]}
+
+
+def with_sparse(arrays: Arrays) -> Arrays:
+    """Without sparse inputs, where a file knows nothing of them."""
+    if any(name.endswith("_sparse") for name in arrays):
+        return arrays
+    for g in (0, 1):
+        if (theta := arrays.get(f"sets.{g}.coefficients.theta_linear")) is not None:
+            empty = {
+                "coefficients.R_sparse": (1, 0), "coefficients.theta_sparse": (*theta.shape[:1], 0),
+                "scaling.sparse": (0,), "first.sparse": (FIRST_ROWS, 0),
+            }  # fmt: skip
+            arrays = arrays | {f"sets.{g}.{name}": np.zeros(shape) for name, shape in empty.items()}
+    return arrays
 
 
 def with_blocks(arrays: Arrays) -> Arrays:

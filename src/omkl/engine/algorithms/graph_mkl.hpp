@@ -15,6 +15,7 @@ using namespace omkl::OMKL_ISA;
 static bool evaluate(const Problem &p, const State &s, Scratch &scratch, Workspace &w, const double *x,
                      double *prediction, long &evaluated) {
   for (long k = 0; k < p.V.d; ++k) w.x[k] = clipped(x[k], LARGEST_VALUE);
+  take_sparse(p, x + p.V.d, w.sparse);
   bool finite = true;
   evaluated = 0;
   for (long g = 0; g < 2; ++g) {
@@ -86,12 +87,12 @@ inline void run(const Problem &p, State &s, Scratch &scratch, Chunk &chunk) {
     double *prediction = chunk.out + chunk.done * outputs(p);
     const double y = clipped(chunk.y[chunk.done], LARGEST_VALUE), *uniform = chunk.uniforms + 2 * chunk.done;
     long evaluated;
-    if (!evaluate(p, s, scratch, w, chunk.X + chunk.done * p.V.d, prediction, evaluated)) return;
+    if (!evaluate(p, s, scratch, w, chunk.X + chunk.done * (p.V.d + p.S), prediction, evaluated)) return;
     const double weight = chunk.weight ? chunk.weight[chunk.done] : 1;
     if (weight != 0 && !is_finite(y)) return;
     const bool known = s.sets[s.incumbent].scaling.unit > 0;
     Recognised row = {};
-    if (weight != 0) row = recognise(p, s, w.x, y);
+    if (weight != 0) row = recognise(p, s, w.x, w.sparse, y);
     const Weights means =
         weight == 0 || row.kind == Kind::again ? s.weights : means_after(s.weights, s.t, weight, row.weight);
     const double relative = weight == 0 || row.kind == Kind::again ? 0 : relative_weight(means, weight);

@@ -41,6 +41,8 @@ static void reset_coefficients(const Problem &p, Coefficients &c) {
     for (long j = 0; j < first.n; ++j) first.R[first.diagonal ? j : j * first.stride + j] = start;  // (G9)
     for (long j = 0; j < learners_on(p, i) * p.K * first.stride; ++j) first.theta[j] = 0;
   }
+  for (long k = 0; k < p.S; ++k) c.R_sparse[k] = 1 / sqrt(SPARSE_RIDGE);  // (G60)
+  for (long k = 0; k < p.K * p.S; ++k) c.theta_sparse[k] = 0;
 }
 
 // phi = R z
@@ -100,6 +102,26 @@ static void features_of(const Problem &p, long i, const Workspace &w, double *z)
   for (long j = 2 * F.D; j < p.stride; ++j) z[j] = 0;
 }
 
+// z and phi of the sparse inputs of a row; returns their part of the leverage.
+static double evaluate_sparse(const ExpertSet &set, const SparseRow &row, Evaluations &out) {
+  double leverage = 0;
+  for (long j = 0; j < row.n; ++j) {
+    const long k = place_of(row, j);
+    out.z_sparse[j] = clipped(row.value[j] * set.scaling.sparse[k], CLIP_LINEAR);  // (G58)
+    out.phi_sparse[j] = set.coefficients.R_sparse[k] * out.z_sparse[j];
+    leverage += out.phi_sparse[j] * out.phi_sparse[j];
+  }
+  return leverage;
+}
+
+// Output k of the sparse inputs' part of the linear expert.
+OMKL_INLINE double sparse_product(const Problem &p, const Coefficients &c, const SparseRow &row, const double *z,
+                                  long k) {
+  double total = 0;
+  for (long j = 0; j < row.n; ++j) total += c.theta_sparse[k * p.S + place_of(row, j)] * z[j];
+  return total;
+}
+
 constexpr uint8_t HAS_FEATURES = 1, HAS_DISTANCES = 2;
 
 // z, phi, mean and leverage of one expert. `ready` flags what has been computed for its map before.
@@ -124,9 +146,14 @@ static void evaluate(const Problem &p, const ExpertSet &set, Workspace &w, Evalu
     compute_phi(x, z, phi);
     leverage = dot(phi, phi, x.stride);        // (G9)
   }
+  const bool has_sparse = e == p.on_kernels && w.sparse.n > 0;
+  if (has_sparse) leverage += evaluate_sparse(set, w.sparse, out);
   out.leverage[e] = leverage;
-  for (long k = 0; k < p.K; ++k)
-    mean[k] = set.scaling.shift[k] + unit_of(set.scaling) * dot(x.theta + k * x.stride, z, x.stride);  // (G7)
+  for (long k = 0; k < p.K; ++k) {
+    double product = dot(x.theta + k * x.stride, z, x.stride);
+    if (has_sparse) product += sparse_product(p, set.coefficients, w.sparse, out.z_sparse, k);
+    mean[k] = set.scaling.shift[k] + unit_of(set.scaling) * product;  // (G7)
+  }
   if (!p.classify && e == p.on_kernels) *mean = within_range(set.window, set.age, *mean);
 }
 
@@ -149,12 +176,46 @@ OMKL_INLINE double counts(const Problem &p, double leverage, double weight) {
   return lesser(weight, left);
 }
 
+// The sparse inputs of a row, as the linear expert has them; none for other experts.
+struct Sparse {
+  const SparseRow *row;
+  const double *z, *phi;
+  double leverage;  // their part of it
+};
+
+OMKL_INLINE double product(const Problem &p, const ExpertSet &set, const Expert &x, const double *z,
+                           const Sparse &sparse, long k) {
+  const double dense = dot(x.theta + k * x.stride, z, x.stride);
+  return sparse.row ? dense + sparse_product(p, set.coefficients, *sparse.row, sparse.z, k) : dense;
+}
+
+// theta + step P z, of output k; P before the row.
+OMKL_INLINE void move_theta(const Problem &p, ExpertSet &set, const Workspace &w, const Expert &x, const Sparse &sparse,
+                            long k, double step) {
+  add(x.theta + k * x.stride, step, w.Pz, x.stride);
+  if (!sparse.row) return;
+  for (long j = 0; j < sparse.row->n; ++j) {
+    const long at = place_of(*sparse.row, j);
+    set.coefficients.theta_sparse[k * p.S + at] += step * (set.coefficients.R_sparse[at] * sparse.phi[j]);
+  }
+}
+
+static void update_sparse_factor(ExpertSet &set, const Sparse &sparse, double leverage, double counted) {
+  if (!sparse.row || !(counted > 0)) return;
+  for (long j = 0; j < sparse.row->n; ++j) {
+    const double others = leverage - sparse.phi[j] * sparse.phi[j];
+    set.coefficients.R_sparse[place_of(*sparse.row, j)] *=
+        sqrt((1 + counted * (others > 0 ? others : 0)) / (1 + counted * leverage));  // (G19)
+  }
+}
+
 // One row of recursive least squares for P, for which it counts so many times; w.Pz = P z.
-static void update_factor(Workspace &w, const Expert &x, const double *phi, double leverage, double counted) {
+static void update_factor(Workspace &w, const Expert &x, const double *phi, const Sparse &sparse, double leverage,
+                          double counted) {
   if (x.diagonal)
     diagonal_update(x.R, x.stride, phi, leverage, counted, w.Pz);
   else
-    factor_update(x.R, x.n, x.stride, phi, counted, w.keep, w.take, w.Pz);  // (G18)
+    factor_update(x.R, x.n, x.stride, phi, counted, 1 + counted * sparse.leverage, w.keep, w.take, w.Pz);  // (G18)
 }
 
 // How a row is learned: as often as its weight says; as a copy of one that has been learned with the weight `before`;
@@ -166,11 +227,13 @@ struct Counting {
 
 // Logistic regression by Newton steps, each of them least squares in which a row counts by the curvature of the loss; a
 // row of a larger weight takes several. P z only changes its length on the way.
-static void newton_steps(const Problem &p, Workspace &w, const Expert &x, const double *z, const double *phi,
-                         double leverage, const double *shift, const double *target, const Counting &row) {
+static void newton_steps(const Problem &p, ExpertSet &set, Workspace &w, const Expert &x, const double *z,
+                         const double *phi, const Sparse &sparse, double leverage, const double *target,
+                         const Counting &row) {
+  const double *shift = set.scaling.shift;
   const double steps = row.weight > 1 ? lesser(ceil(row.weight), NEWTON_STEPS) : 1, each = row.weight / steps;
   double scale = 1, all_counts = 0;  // of P z, and how many times the row counts for P
-  for (long k = 0; k < p.K; ++k) w.margin[k] = shift[k] + dot(x.theta + k * x.stride, z, x.stride), w.move[k] = 0;
+  for (long k = 0; k < p.K; ++k) w.margin[k] = shift[k] + product(p, set, x, z, sparse, k), w.move[k] = 0;
   for (double i = 0; i < steps; ++i) {
     label_probabilities(w.margin, 1, p.K, w.probability);  // (G21)
     double most = 0;
@@ -184,8 +247,9 @@ static void newton_steps(const Problem &p, Workspace &w, const Expert &x, const 
     const double counted = row.again ? 0 : counts(p, q, curvature * each);
     if (counted > 0) all_counts += counted, scale /= 1 + counted * q;
   }
-  update_factor(w, x, phi, leverage, all_counts);
-  for (long k = 0; k < p.K; ++k) add(x.theta + k * x.stride, w.move[k], w.Pz, x.stride);
+  update_factor(w, x, phi, sparse, leverage, all_counts);
+  for (long k = 0; k < p.K; ++k) move_theta(p, set, w, x, sparse, k, w.move[k]);
+  update_sparse_factor(set, sparse, leverage, all_counts);
 }
 
 // The part of the gap that a gradient expert of step length a closes at a row of this weight.
@@ -195,7 +259,7 @@ OMKL_INLINE double gradient_step(double a, double weight) {
 
 // The coefficients of one expert after a row.
 static void update(const Problem &p, ExpertSet &set, Workspace &w, long e, const double *z, const double *phi,
-                   double leverage, const double *target, const Counting &row) {
+                   const Sparse &sparse, double leverage, const double *target, const Counting &row) {
   if (e >= p.first_memory) return;  // memory experts have no coefficients
   const Expert x(p, set.coefficients, e);
   if (x.b > 0) {
@@ -207,17 +271,17 @@ static void update(const Problem &p, ExpertSet &set, Workspace &w, long e, const
     return;
   }
   if (p.classify && e >= p.on_kernels) {
-    newton_steps(p, w, x, z, phi, leverage, set.scaling.shift, target, row);
+    newton_steps(p, set, w, x, z, phi, sparse, leverage, target, row);
     return;
   }
   const double counted = row.again ? 0 : counts(p, leverage, row.weight);
   const double all = row.weight + row.before * (1 - greater(counted, 0) / row.weight);  // (G16)
-  update_factor(w, x, phi, leverage, counted);
+  update_factor(w, x, phi, sparse, leverage, counted);
   for (long k = 0; k < p.K; ++k) {
-    double *theta = x.theta + k * x.stride;
-    const double gap = target[k] - dot(theta, z, x.stride);
-    add(theta, row.weight * gap / (1 + all * leverage), w.Pz, x.stride);  // (G16)
+    const double gap = target[k] - product(p, set, x, z, sparse, k);
+    move_theta(p, set, w, x, sparse, k, row.weight * gap / (1 + all * leverage));  // (G16)
   }
+  update_sparse_factor(set, sparse, leverage, counted);
 }
 
 // What a target says about the noise of an expert: its squared error, or the slope of the log-likelihood in the

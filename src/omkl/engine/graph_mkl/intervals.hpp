@@ -9,7 +9,7 @@ using namespace omkl::OMKL_ISA;
 // How much larger the errors of a row are than those of a row that the experts know and agree about.
 OMKL_INLINE double spread(const Workspace &w) { return w.noise > 0 ? w.mixed_deviation / w.noise : 1; }
 
-// Between the scale so far and that of the rows which speak for another one, by the evidence for it.
+// Between the scale so far and that of the rows which are evidence for another one, by the evidence for it.
 static double current_scale(const Calibration &c) {
   if (c.evidence[0] == 0 && c.evidence[1] == 0) return c.scale;
   double weight[2];

@@ -24,6 +24,8 @@ static void start_set(const Problem &p, ExpertSet &set) {
   for (long j = 0; j < FIRST_ROWS * p.V.d; ++j) set.first.X[j] = 0;
   for (long j = 0; j < FIRST_ROWS * p.K; ++j) set.first.Y[j] = 0;
   for (long j = 0; j < FIRST_ROWS; ++j) set.first.weight[j] = 0;
+  for (long j = 0; j < FIRST_ROWS * p.S; ++j) set.first.sparse[j] = 0;
+  for (long k = 0; k < p.S; ++k) set.scaling.sparse[k] = 0;
   for (long j = 0; j < WINDOW * p.V.d; ++j) set.window.X[j] = 0;
   for (long j = 0; j < WINDOW * p.K; ++j) set.window.Y[j] = 0;
   for (long j = 0; j < WINDOW; ++j) {
@@ -44,6 +46,7 @@ static bool is_refit_age(int64_t age) {
 static void refit(const Problem &p, ExpertSet &set, Workspace &w, Evaluations &out) {
   const long n = set.age, d = p.V.d;
   const double ratio = estimate(p, set.scaling, set.first, n);
+  estimate_sparse(p, set.scaling, set.first, n, w.first_sparse.value);
   if (!p.classify)
     for (long e = 0; e < p.E; ++e) set.noise.level[e] *= ratio * ratio, set.judged.signal[e] *= ratio * ratio;
   reset_coefficients(p, set.coefficients);
@@ -51,17 +54,31 @@ static void refit(const Problem &p, ExpertSet &set, Workspace &w, Evaluations &o
   for (long j = 0; j < n; ++j) {
     const double *Y = set.first.Y + j * p.K;
     scaled(p, set.scaling, w, set.first.X + j * d);
+    take_sparse(p, set.first.sparse + j * p.S, w.first_sparse);
     append_memory(p, set.window, j, w.xs, Y, set.first.weight[j]);
     for (long k = 0; k < p.K; ++k) w.target[k] = (Y[k] - set.scaling.shift[k]) / unit_of(set.scaling);  // (G3)
     for (long i = 0; i <= p.maps; ++i) {
       features_of(p, i, w, z);
       const Expert first(p, set.coefficients, first_on(p, i));
       compute_phi(first, z, phi);
-      const double leverage = dot(phi, phi, first.stride);
+      const double dense = dot(phi, phi, first.stride);
+      const bool linear = i == p.maps && w.first_sparse.n > 0;
+      Sparse sparse = {linear ? &w.first_sparse : nullptr, out.z_sparse, out.phi_sparse, 0};
+      if (linear) sparse.leverage = evaluate_sparse(set, w.first_sparse, out);
       for (long b = 0; b < learners_on(p, i); ++b)
-        update(p, set, w, first_on(p, i) + b, z, phi, leverage, w.target, {set.first.weight[j], 0, false});
+        update(p, set, w, first_on(p, i) + b, z, phi, sparse, dense + sparse.leverage, w.target,
+               {set.first.weight[j], 0, false});
     }
   }
+}
+
+// The sparse inputs of the row that has been evaluated, as expert e has them.
+static Sparse sparse_of(const Problem &p, const Workspace &w, const Evaluations &out, long e) {
+  Sparse sparse = {nullptr, out.z_sparse, out.phi_sparse, 0};
+  if (e != p.on_kernels || w.sparse.n == 0) return sparse;
+  sparse.row = &w.sparse;
+  for (long j = 0; j < w.sparse.n; ++j) sparse.leverage += out.phi_sparse[j] * out.phi_sparse[j];
+  return sparse;
 }
 
 // After a row that stands in the set's memory, and is a copy of the last one or shown again. A copy adds to the weight
@@ -88,7 +105,8 @@ static void learn_again(const Problem &p, ExpertSet &set, Workspace &w, Evaluati
   each_evaluated(p, set, incumbent, [&](long e, bool) {
     if (e >= p.first_memory) return;
     const long place = Expert(p, set.coefficients, e).i * w.widest;
-    update(p, set, w, e, out.z + place, out.phi + place, out.leverage[e], w.target, {weight, before, !copy});
+    update(p, set, w, e, out.z + place, out.phi + place, sparse_of(p, w, out, e), out.leverage[e], w.target,
+           {weight, before, !copy});
   });
 }
 
@@ -105,9 +123,10 @@ static void learn(const Problem &p, ExpertSet &set, Workspace &w, Evaluations &o
     for (long k = 0; k < p.K; ++k)
       w.target[k] = (target_value(p, y, k) - set.scaling.shift[k]) / unit_of(set.scaling);  // (G3)
     const long place = Expert(p, set.coefficients, e).i * w.widest;
-    update(p, set, w, e, out.z + place, out.phi + place, out.leverage[e], w.target, {weight, 0, false});
+    update(p, set, w, e, out.z + place, out.phi + place, sparse_of(p, w, out, e), out.leverage[e], w.target,
+           {weight, 0, false});
   });
-  append_first(p, set.first, set.age, w.x, y, weight);
+  append_first(p, set.first, set.age, w.x, w.sparse, y, weight);
   for (long k = 0; k < p.K; ++k) w.target[k] = target_value(p, y, k);
   scaled(p, set.scaling, w, w.x);
   const long found = column_of(set.window, key);
@@ -117,7 +136,7 @@ static void learn(const Problem &p, ExpertSet &set, Workspace &w, Evaluations &o
   if (is_refit_age(set.age))
     refit(p, set, w, out);
   else
-    update_scaling(p, set.scaling, w.x);
+    update_scaling(p, set.scaling, w.x), update_sparse(set.scaling, w.sparse);
   if (set.age > FIRST_ROWS) update_block(p, set.block, set.scaling, w.x, y);
   update_selection(p, set, w, incumbent, uniform);
 }

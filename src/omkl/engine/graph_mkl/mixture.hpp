@@ -114,7 +114,8 @@ static void update_stack(const Problem &p, Stack &stack, Workspace &w, const dou
   const double gap = target - dot(stack.theta, z, p.stride_stack);
   factor_times(stack.R, p.E, p.stride_stack, z, w.phi_stack);
   const double leverage = dot(w.phi_stack, w.phi_stack, p.stride_stack);
-  factor_update(stack.R, p.E, p.stride_stack, w.phi_stack, counts(p, leverage, weight), w.keep, w.take, w.Pz);  // (G18)
+  factor_update(stack.R, p.E, p.stride_stack, w.phi_stack, counts(p, leverage, weight), 1, w.keep, w.take,
+                w.Pz);  // (G18)
   add(stack.theta, weight * gap / (1 + weight * leverage), w.Pz, p.stride_stack);
 }
 

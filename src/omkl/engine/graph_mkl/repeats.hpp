@@ -21,10 +21,12 @@ OMKL_INLINE uint64_t key_bits(double value, uint64_t place) {
 }
 
 // Of a row and its target, whatever inputs are missing; never 0.
-static int64_t key_of(const Problem &p, const double *x, double y) {
+static int64_t key_of(const Problem &p, const double *x, const SparseRow &sparse, double y) {
   uint64_t total = key_bits(y, 0);
   for (long k = 0; k < p.V.d; ++k)
     if (x[k] == x[k]) total += key_bits(x[k], static_cast<uint64_t>(k) + 1);  // (G53)
+  for (long j = 0; j < sparse.n; ++j)
+    total += key_bits(sparse.value[j], static_cast<uint64_t>(p.V.d + place_of(sparse, j)) + 1);  // (G53)
   return total > 1 ? static_cast<int64_t>(total >> 1) : 1;
 }
 
@@ -70,9 +72,9 @@ struct Recognised {
   double evidence;  // that rows are shown again
 };
 
-static Recognised recognise(const Problem &p, const State &s, const double *x, double y) {
+static Recognised recognise(const Problem &p, const State &s, const double *x, const SparseRow &sparse, double y) {
   const ExpertSet &set = s.sets[s.incumbent];
-  const int64_t key = key_of(p, x, y);
+  const int64_t key = key_of(p, x, sparse, y);
   const long found = column_of(set.window, key);
   if (found < 0) return {Kind::new_row, key, 0, evidence_after(s.repeats, false, 0)};
   const int64_t lag = s.t - set.window.met[found];

@@ -25,12 +25,26 @@ static void scaled(const Problem &p, const Scaling &scaling, Workspace &w, const
   }
 }
 
+// The sparse inputs of a row that are there, and not 0.
+static void take_sparse(const Problem &p, const double *x, SparseRow &row) {
+  row.n = 0;
+  for (long k = 0; k < p.S; ++k)
+    if (x[k] < 0 || x[k] > 0) {  // neither 0 nor missing
+      row.place[row.n] = static_cast<double>(k);
+      row.value[row.n++] = clipped(x[k], LARGEST_VALUE);
+    }
+}
+
+OMKL_INLINE long place_of(const SparseRow &row, long j) { return static_cast<long>(row.place[j]); }
+
 static double inverse(double deviation, double mean) {
   return !(deviation <= MIN_RELATIVE_DEVIATION * fabs(mean)) && deviation > MIN_DEVIATION ? 1 / deviation : 0;  // (G2)
 }
 
-static void append_first(const Problem &p, FirstRows &first, int64_t row, const double *x, double y, double weight) {
+static void append_first(const Problem &p, FirstRows &first, int64_t row, const double *x, const SparseRow &sparse,
+                         double y, double weight) {
   if (row >= FIRST_ROWS) return;
+  for (long j = 0; j < sparse.n; ++j) first.sparse[row * p.S + place_of(sparse, j)] = sparse.value[j];
   first.weight[row] = weight;
   for (long k = 0; k < p.V.d; ++k) first.X[row * p.V.d + k] = x[k];
   for (long k = 0; k < p.K; ++k) first.Y[row * p.K + k] = target_value(p, y, k);
@@ -43,14 +57,39 @@ struct Column {
 // Of input k in the first n rows.
 static Column column_of(const Problem &p, const FirstRows &first, long n, long k) {
   const double *x = first.X + k;
-  double count = 0, total = 0, square = 0;
+  double count = 0, total = 0, square = 0, raw = 0;
   for (long j = 0; j < n; ++j)
-    if (x[j * p.V.d] == x[j * p.V.d]) count += 1, total += x[j * p.V.d];
+    if (x[j * p.V.d] == x[j * p.V.d]) count += 1, total += x[j * p.V.d], raw += x[j * p.V.d] * x[j * p.V.d];
   const double mean = count > 0 ? total / count : NAN;  // (G2)
+  const bool rare = 2 * count <= static_cast<double>(n);
   count = greater(count, 1);
   for (long j = 0; j < n; ++j)
     if (x[j * p.V.d] == x[j * p.V.d]) square += (x[j * p.V.d] - mean) * (x[j * p.V.d] - mean);
-  return {mean, inverse(sqrt(square / count), mean)};  // (G2)
+  const double scale = inverse(sqrt(square / count), mean);  // (G2)
+  const double from_zero = inverse(sqrt(raw / static_cast<double>(n)), 0);
+  if (scale == 0 && rare && from_zero > 0) return {0, from_zero};  // (G2)
+  return {mean, scale};
+}
+
+// `count` is working memory for S numbers.
+static void estimate_sparse(const Problem &p, Scaling &scaling, const FirstRows &first, long n, double *count) {
+  for (long k = 0; k < p.S; ++k) scaling.sparse[k] = count[k] = 0;
+  for (long j = 0; j < n; ++j)
+    for (long k = 0; k < p.S; ++k) {
+      const double x = first.sparse[j * p.S + k];
+      scaling.sparse[k] += x * x;
+      count[k] += x != 0 ? 1 : 0;
+    }
+  for (long k = 0; k < p.S; ++k)
+    scaling.sparse[k] = inverse(sqrt(scaling.sparse[k] / greater(count[k], 1)), 0);  // (G58)
+}
+
+// After a row between refits: a sparse input that was 0 so far has its first value.
+static void update_sparse(Scaling &scaling, const SparseRow &row) {
+  for (long j = 0; j < row.n; ++j) {
+    double &scale = scaling.sparse[place_of(row, j)];
+    if (scale == 0) scale = inverse(fabs(row.value[j]), 0);  // (G59)
+  }
 }
 
 // The scaling by the first n rows. Returns the old unit of the target over the new one, 1 where there was none.

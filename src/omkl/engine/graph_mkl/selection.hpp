@@ -46,18 +46,28 @@ static int64_t explore(const Problem &p, const int64_t *rank, uint8_t *mark, dou
   return 0;
 }
 
+// Expert e first, the order of the others as it is: sparse inputs take the linear expert long to learn.
+static void lead(int64_t *rank, int64_t e) {
+  long j = 0;
+  while (rank[j] != e) ++j;
+  for (; j > 0; --j) rank[j] = rank[j - 1];
+  rank[0] = e;  // (G33)
+}
+
 // After a round that brought the set to its age.
 static void update_selection(const Problem &p, ExpertSet &set, Workspace &w, bool incumbent, double uniform) {
   const int64_t warm = warm_up(p, incumbent);
   if (set.age < warm || p.active >= p.E) return;
   int64_t *rank = set.selection.rank;
   const double *evidence = set.evidence;
-  if ((set.age - warm) % RANK_EVERY == 0)
+  if ((set.age - warm) % RANK_EVERY == 0) {
     for (long e = 0; e < p.E; ++e) {
       long j = e;
       for (; j > 0 && evidence[rank[j - 1]] < evidence[e]; --j) rank[j] = rank[j - 1];
       rank[j] = e;  // (G33)
     }
+    if (p.S > 0) lead(rank, p.on_kernels);
+  }
   set.selection.explorer = explore(p, rank, reinterpret_cast<uint8_t *>(w.mark), uniform);
 }
 

@@ -12,6 +12,7 @@ struct Problem {
   Frequencies V;
   Graph graph;
   bool classify;
+  long S;               // sparse inputs, behind those of V in a row
   long K, B;            // outputs; learners per kernel
   const double *steps;  // [B - 1]
   long M;               // memory experts
@@ -49,6 +50,8 @@ struct Problem {
     trial = from.whole("trial");
     min_leverage = from.number("min_leverage");
     stack = from.flag("stack") && !classify;
+    S = from.whole("sparse");
+    from.require(S >= 0 && S <= MAX_SPARSE, "there are too many sparse inputs");
     on_kernels = V.N * B, first_memory = on_kernels + (classify ? 2 : 1);
     E = first_memory + M, stride_stack = padded(E);
     n = 2 * V.D, stride = padded(n);
@@ -62,6 +65,8 @@ struct Coefficients {
   double *theta;         // [maps][B][K][stride]
   double *R_linear;      // [rows_linear][stride_linear]
   double *theta_linear;  // [K][stride_linear]
+  double *R_sparse;      // [S]
+  double *theta_sparse;  // [K][S]
 
   template <class Visitor>
   void visit(const Problem &p, Visitor &visitor) {
@@ -69,6 +74,8 @@ struct Coefficients {
     visitor.padded_array("theta", theta, {p.maps, p.B, p.K, p.n});
     visitor.padded_array("R_linear", R_linear, {p.rows_linear, p.n_linear});
     visitor.padded_array("theta_linear", theta_linear, {p.K, p.n_linear});
+    visitor.array("R_sparse", R_sparse, {1, p.S});
+    visitor.array("theta_sparse", theta_sparse, {p.K, p.S});
   }
 };
 
@@ -83,7 +90,7 @@ struct Noise {
   }
 };
 
-// What the last row that was not a copy said about every expert, for its copies.
+// The errors of every expert in the last row that was not a copy, for its copies.
 struct Judged {
   double *gain;    // [E]  log-likelihood relative to the mixture; 0: none
   double *signal;  // [E]  about the noise; below 0 for numbers, or 0 for labels: none
@@ -121,6 +128,7 @@ struct Scaling {
   double *mean, *scale;  // [d]
   double *shift;         // [K]
   double unit;
+  double *sparse;  // [S]
 
   template <class Visitor>
   void visit(const Problem &p, Visitor &visitor) {
@@ -128,6 +136,7 @@ struct Scaling {
     visitor.array("scale", scale, {p.V.d});
     visitor.array("shift", shift, {p.K});
     visitor.number("unit", unit);
+    visitor.array("sparse", sparse, {p.S});
   }
 };
 
@@ -135,12 +144,14 @@ struct FirstRows {
   double *X;       // [FIRST_ROWS][d]
   double *Y;       // [FIRST_ROWS][K]
   double *weight;  // [FIRST_ROWS]
+  double *sparse;  // [FIRST_ROWS][S]
 
   template <class Visitor>
   void visit(const Problem &p, Visitor &visitor) {
     visitor.array("X", X, {FIRST_ROWS, p.V.d});
     visitor.array("Y", Y, {FIRST_ROWS, p.K});
     visitor.array("weight", weight, {FIRST_ROWS});
+    visitor.array("sparse", sparse, {FIRST_ROWS, p.S});
   }
 };
 
@@ -285,8 +296,16 @@ struct State {
   }
 };
 
+// Of the sparse inputs of a row, those that are not 0.
+struct SparseRow {
+  long n;
+  double *place;  // [S]  as whole numbers
+  double *value;  // [S]
+};
+
 // What one set of experts predicts in a round.
 struct Evaluations {
+  double *z_sparse, *phi_sparse;  // [S]  for the values of a SparseRow
   double *z, *phi;      // [maps + 1][widest]
   double *leverage;     // [E]
   double *mean;         // [E][K]
@@ -299,6 +318,7 @@ struct Evaluations {
 struct Workspace {
   long widest, size = 0;
   Evaluations sets[2];
+  SparseRow sparse, first_sparse;  // of the row, and of one of the first rows
   double *x, *xs, *xs_linear;   // [d padded]  the row, and scaled for the kernels and for the linear expert
   double *wave;                 // [2][P]
   double *Pz, *keep, *take;     // [widest]
@@ -317,6 +337,7 @@ struct Workspace {
     };
     widest = p.stride > p.stride_linear ? p.stride : p.stride_linear;
     if (p.stride_stack > widest) widest = p.stride_stack;
+    sparse = {0, cut(p.S), cut(p.S)}, first_sparse = {0, cut(p.S), cut(p.S)};
     x = cut(p.V.d), xs = cut(p.V.d), xs_linear = cut(p.V.d);
     wave = cut(2 * p.V.P);
     for (Evaluations &s : sets) {
@@ -324,6 +345,7 @@ struct Workspace {
       s.leverage = cut(p.E), s.weight = cut(p.E), s.score = cut(p.E);
       s.mean = cut(p.E * p.K);
       s.differences = cut(p.stride_stack);
+      s.z_sparse = cut(p.S), s.phi_sparse = cut(p.S);
     }
     Pz = cut(widest), keep = cut(widest), take = cut(widest);
     target = cut(p.K), probability = cut(p.K), margin = cut(p.K), move = cut(p.K);
@@ -339,6 +361,7 @@ OMKL_ALWAYS_INLINE long extras(const Problem &p) { return p.classify ? 0 : TRACK
 OMKL_ALWAYS_INLINE void write_extra(const Problem &p, const State &s, double *out) {
   for (long l = 0; l < extras(p); ++l) out[l] = s.calibration.half_widths[l];
 }
+inline long inputs(const Problem &p) { return p.V.d + p.S; }
 inline long scratch(const Problem &p) { return Workspace(p, nullptr).size; }
 inline bool missing(const Problem &) { return true; }
 inline long labels(const Problem &p) { return p.classify ? p.K : 0; }

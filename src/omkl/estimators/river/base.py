@@ -28,7 +28,7 @@ from omkl.estimators.classification import stacked
 from omkl.estimators.core import Core, LabelCore, NumberCore, Scale, make_seed
 from omkl.estimators.cores import Scaling, new_label_core, new_number_core, settings_of
 from omkl.estimators.documentation import with_parameters
-from omkl.estimators.river.frames import Frame, as_frame, as_series, features, is_numeric, matrix
+from omkl.estimators.river.frames import Frame, as_frame, as_series, features, numbers
 from omkl.estimators.rows import Cells, NotANumber, check_row, checked_cells, encoder_after, in_order
 from omkl.estimators.tables import Calls, TableRows, first_names, learn_table, learnable
 from omkl.lock import Locked, ModelLock, locked
@@ -144,10 +144,11 @@ class Estimator(Locked, Generic[C, Y]):
         """How many rows came before there was any feature, and what was predicted for the others before learning."""
         core = self._core
         plain = not clash(frame.columns) if core is None else core.encoder is None
-        if plain and is_numeric(frame):
-            core, start = self._start(frame.columns), 0
-            new = in_order({*frame.columns} - {*core.names})
-            rows = TableRows(matrix(frame, [*core.names, *new], core.missing), {0: new} if new else {}, None)
+        if plain and (X := numbers(frame)) is not None:
+            columns = frame.columns
+            core, start = self._start(columns), 0
+            new = any(core.columns.place(name) is None for name in columns)
+            rows = TableRows(columns, X, {0: columns} if new else {}, None)
         else:
             from omkl.encoder import of_frame  # pyarrow takes time to load, and numbers do without
 

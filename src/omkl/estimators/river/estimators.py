@@ -37,7 +37,7 @@ class GraphMKLClassifier(Classifier, graph_mkl.Parameters, parameters=graph_mkl.
     >>> from omkl.river import GraphMKLClassifier
     >>> model = GraphMKLClassifier(seed=1)
     >>> evaluate.progressive_val_score(datasets.Phishing(), model, metrics.Accuracy())
-    Accuracy: 90.87%
+    Accuracy: 90.79%
     """
 
 

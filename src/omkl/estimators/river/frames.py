@@ -3,7 +3,6 @@
 from collections.abc import Hashable, Sequence
 
 import narwhals as nw
-import numpy as np
 from narwhals.typing import IntoDataFrame, IntoSeries
 
 from omkl import validation
@@ -14,31 +13,19 @@ from omkl.estimators.tables import features_of
 Frame = nw.DataFrame[IntoDataFrame]
 
 
-def is_numeric(frame: Frame) -> bool:
-    """Whether every cell of a frame is a finite number; an infinite one is refused."""
-    if not validation.plain_numbers(frame):
-        return False
-    for name in frame.columns:
-        validation.finite_column(frame[name], name)
-    return True
+def numbers(frame: Frame) -> Matrix | None:
+    """The rows of a frame in which every cell is a finite number; None for another one. Infinite ones are refused."""
+    values = validation.frame_numbers(frame)
+    return None if values is None else validation.finite_columns(values, frame.columns)
 
 
 def features(frame: Frame, core: Core) -> Matrix:
     """The rows of a frame for a prediction, as features."""
-    if core.encoder is None and is_numeric(frame):
-        return matrix(frame, core.names, core.missing)
+    if core.encoder is None and (X := numbers(frame)) is not None:
+        return core.rows_of(frame.columns, X)
     from omkl.encoder import of_frame
 
     return features_of(core, of_frame(frame))
-
-
-def matrix(frame: Frame, names: Sequence[Hashable], missing: float) -> Matrix:
-    """The frame's columns in the order of these names, `missing` where there is none."""
-    X = np.full((len(frame), len(names)), missing)
-    for k, name in enumerate(names):
-        if isinstance(name, str) and name in frame.columns:
-            X[:, k] = frame[name].to_numpy()
-    return X
 
 
 def as_frame(X: IntoDataFrame) -> Frame:

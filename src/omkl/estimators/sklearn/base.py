@@ -1,6 +1,6 @@
 """Base classes of the scikit-learn estimators.
 
-`fit` learns all rows from the start, in a random order unless told otherwise; `partial_fit` continues with rows in the
+`fit` learns all rows from the start, in a random order unless `shuffle=False`; `partial_fit` continues with rows in the
 order in which they come. scikit-learn's validation takes 50 to 100 microseconds for each call: pass chunks of rows, or
 use the river API or `Online` for single rows.
 """
@@ -115,7 +115,11 @@ class Estimator(Locked, BaseEstimator, FittedAttributes):  # type: ignore[misc] 
         validation.require(isinstance(self.shuffle, (bool, np.bool_)), "shuffle", "True or False", self.shuffle)
         validation.require_whole("epochs", self.epochs)
         weight = None if sample_weight is None else checked_weights(sample_weight, X)
-        return passes(FitRows(X, y, weight), bool(self.shuffle), self.epochs, self.core_.seed)
+        core = self.core_
+        return passes(
+            FitRows(X, y, weight), bool(self.shuffle), self.epochs, core.seed,
+            lambda part: core.learned_ids(part.X, part.y.tolist(), part.weight),
+        )  # fmt: skip
 
     def _fitted(self) -> Self:
         check_is_fitted(self, "core_")
@@ -178,7 +182,7 @@ class Regressor(RegressorMixin, Estimator, SingleNumbers):  # type: ignore[misc]
         with unchanged_on_error(self):
             rows, targets = self._validated(X, y, reset=True)
             for part in self._passes(inputs.start(self, rows), targets, sample_weight):
-                self.core_.learn_rows(part.X, np.asarray(part.y, dtype=np.float64), part.weight)
+                self.core_.learn_features(part.X, np.asarray(part.y, dtype=np.float64), part.weight)
         return self
 
     @locked
@@ -251,7 +255,7 @@ class Classifier(ClassifierMixin, Estimator, SingleLabels):  # type: ignore[misc
             rows, labels = self._validated(X, y, reset=True)
             self.classes_ = np.unique(labels)
             for part in self._passes(inputs.start(self, rows), labels, sample_weight):
-                self.core_.learn_rows(part.X, part.y.tolist(), part.weight)
+                self.core_.learn_features(part.X, part.y.tolist(), part.weight)
         return self
 
     @locked

@@ -11,7 +11,7 @@ from sklearn.utils.validation import validate_data
 
 from omkl import validation
 from omkl.algorithms.base import Task
-from omkl.arrays import Matrix
+from omkl.arrays import Array, Matrix
 from omkl.estimators.core import Core
 from omkl.estimators.rows import in_order
 from omkl.estimators.tables import Calls, features_of, first_names, learn_table, learnable
@@ -91,12 +91,9 @@ def start(estimator: Fitted, rows: Rows) -> Matrix:
 
 def checked(estimator: Fitted, X: ArrayLike, reset: bool) -> Rows:
     """A matrix, its columns in the order of X, or a table where X is a frame that holds more than numbers."""
-    frame = _named_frame(X)
-    if frame is not None and _as_table(estimator, frame, reset):
-        from omkl.encoder import of_frame  # pyarrow takes time to load, and numbers do without
-
-        validate_data(estimator, X, reset=reset, skip_check_array=True)
-        return of_frame(frame)
+    frame = _table(estimator, X, reset)
+    if frame is not None:
+        return _checked_table(estimator, X, frame, reset)
     rows: Matrix = validate_data(estimator, X, reset=reset, dtype=np.float64, order="C", **_finite(estimator))
     return _under_names(estimator, rows, reset)
 
@@ -104,9 +101,9 @@ def checked(estimator: Fitted, X: ArrayLike, reset: bool) -> Rows:
 def checked_with_target(estimator: Fitted, X: ArrayLike, y: ArrayLike, reset: bool, numeric: bool) -> tuple[Rows, Any]:
     """The same, with a target for each row."""
     note_target(estimator, y)
-    frame = _named_frame(X)
-    if frame is not None and _as_table(estimator, frame, reset):
-        table = checked(estimator, X, reset)
+    frame = _table(estimator, X, reset)
+    if frame is not None:
+        table = _checked_table(estimator, X, frame, reset)
         targets = column_or_1d(y, warn=True)
         assert_all_finite(targets, input_name="y")
         check_consistent_length(frame, targets)
@@ -125,13 +122,11 @@ def names(estimator: Fitted) -> Sequence[Hashable]:
 
 
 def arranged(estimator: Fitted, rows: Matrix) -> Matrix:
-    """The columns in the order of the core's features; those of arrays, and of fleets, have it already."""
+    """The rows as the core has them; the columns of arrays, and of fleets, are in the order of its features already."""
     core = estimator.core_
-    if core.names == tuple(column_names(len(core.names))):
-        return rows
-    place = {name: k for k, name in enumerate(estimator.feature_names_in_)}  # type: ignore[attr-defined]  # they have names
-    order = [place[name] for name in core.names]
-    return rows if order == list(range(len(order))) else np.ascontiguousarray(rows[:, order])
+    given: Array | None = getattr(estimator, "feature_names_in_", None)
+    by_position = given is None or core.names == tuple(column_names(len(core.names)))
+    return core.rows_of(core.names if given is None or by_position else given.tolist(), rows)
 
 
 def _under_names(estimator: Fitted, rows: Matrix, reset: bool) -> Rows:
@@ -144,20 +139,32 @@ def _under_names(estimator: Fitted, rows: Matrix, reset: bool) -> Rows:
     return of_matrix(rows, estimator.feature_names_in_)  # type: ignore[attr-defined]  # tables have names
 
 
-def _named_frame(X: object) -> "nw.DataFrame[Any] | None":
-    """A frame of pandas, polars or Arrow whose columns have names."""
-    found = nw.from_native(X, eager_only=True, pass_through=True)
-    if not isinstance(found, nw.DataFrame) or not all(isinstance(name, str) for name in found.columns):
-        return None
-    return found if found.shape[1] else None
-
-
-def _as_table(estimator: Fitted, frame: "nw.DataFrame[Any]", reset: bool) -> bool:
+def _table(estimator: Fitted, X: object, reset: bool) -> "nw.DataFrame[Any] | None":
+    """The frame of pandas, polars or Arrow that X is, if its columns have names and must be encoded."""
     core: Core | None = None if reset else getattr(estimator, "core_", None)
+    if isinstance(X, (np.ndarray, list)):
+        return None
+    if core is not None and core.encoder is None:  # which numbers as before leave as it is
+        values = validation.pandas_values(X)
+        if values is not None and not validation.has_gaps(values):
+            return None
+    frame = nw.from_native(X, eager_only=True, pass_through=True)
+    if not isinstance(frame, nw.DataFrame) or not frame.shape[1]:
+        return None
+    if not all(isinstance(name, str) for name in frame.columns):
+        return None
     if core is not None and core.encoder is not None:
-        return True
+        return frame
     fitted_on_arrays = core is not None and not hasattr(estimator, "feature_names_in_")
-    return not fitted_on_arrays and (clash(frame.columns) or not validation.plain_numbers(frame))
+    plain = fitted_on_arrays or (not clash(frame.columns) and validation.frame_numbers(frame) is not None)
+    return None if plain else frame
+
+
+def _checked_table(estimator: Fitted, X: object, frame: "nw.DataFrame[Any]", reset: bool) -> "Batch":
+    from omkl.encoder import of_frame  # pyarrow takes time to load, and numbers do without
+
+    validate_data(estimator, X, reset=reset, skip_check_array=True)
+    return of_frame(frame)
 
 
 def _finite(estimator: Fitted) -> dict[str, object]:

@@ -1,0 +1,190 @@
+"""Named inputs: rows as dictionaries or matrices of features, their scaling, and features that become known later."""
+
+import warnings
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from omkl.algorithms.base import AlgorithmSettings
+from omkl.arrays import Matrix, Vector
+from omkl.engine import gather, gather_indexed
+from omkl.errors import SharedFeaturesWarning
+from omkl.estimators.columns import Columns, problem_of
+from omkl.estimators.ids import WithIds
+from omkl.estimators.rows import Cells, NotANumber, Row, check_row, encoder_after, in_order, not_a_number
+from omkl.lock import Locked, ModelLock, locked
+from omkl.online import Online
+from omkl.scaling import InputScaler
+
+if TYPE_CHECKING:
+    from omkl.encoder import Encoder
+
+NOT_FILLED: Mapping[Any, float] = MappingProxyType({})
+
+
+class NamedInputs(WithIds, Locked):
+    """The features of a core, and its learners, which grow with them."""
+
+    learner: str
+    settings: AlgorithmSettings
+    seed: int
+    inputs: InputScaler | None
+    online: Online
+    encoder: "Encoder | None" = None  # makes features of cells, once there were others than numbers
+    _not_copied = ("_lock", "_raw", "_row")
+
+    def _set_up(self) -> None:
+        self._lock = ModelLock()
+        self._raw, self._row = np.empty(self.columns.number), np.empty(self.columns.number)
+
+    @property
+    def learners(self) -> list[Online]:
+        """Everything that learns."""
+        return [self.online]
+
+    @property
+    def names(self) -> tuple[Hashable, ...]:
+        """The features known so far."""
+        return self.columns.names
+
+    def _problem(self, columns: Columns) -> Any:
+        return problem_of(self.learner, self.settings, columns, self.seed)
+
+    @property
+    def missing(self) -> float:
+        """What stands for a feature that a row does not have."""
+        return np.nan if self.inputs is not None or self.online.shape.missing else 0.0
+
+    @property
+    def lock(self) -> ModelLock:
+        """Whoever needs several calls to see one moment holds it."""
+        return self._lock
+
+    def __setstate__(self, attributes: dict[str, object]) -> None:
+        self.__dict__.update(attributes)
+        self._set_up()
+
+    def row(self, x: Cells, learn: bool) -> Vector:
+        """The values of a dictionary of cells, in the order of `names`, scaled. With `learn` new ones become known.
+
+        A missing feature counts as its running mean, or as 0 where inputs are not scaled.
+        """
+        if self.encoder is not None:
+            return self._table_features(self.encoder.row(x, learn), learn)
+        try:
+            return self._features(x, learn)  # type: ignore[arg-type]  # other cells than numbers are noticed
+        except NotANumber:
+            encoder = encoder_after(self.columns.own, self.task)
+            features = encoder.row(x, learn)
+            if learn:
+                self.columns, self.encoder = self.columns.as_text(), encoder
+            return self._features(features, learn)
+
+    def _table_features(self, x: Row, learn: bool) -> Vector:
+        """The same for features that an encoder has made."""
+        if self.ids is None:
+            row = self._features(x, learn)
+            if self.ids is None:  # still, with what is new in this row
+                return row
+        elif learn:
+            self._add_new(x)
+        return self._features(self.row_with_ids(x), learn)
+
+    def _features(self, x: Row, learn: bool) -> Vector:
+        """The same for a dictionary of numbers."""
+        names = self.columns.names
+        if self.columns.room:
+            return self._row_of_many(x, learn)
+        if self.inputs is None:
+            found, row = gather(x, names, self.missing, self._raw), self._raw
+        else:
+            found, row = self.inputs.transform_dict(x, names, self._raw, self._row), self._row
+        if found < 0:
+            raise not_a_number(x, names[-1 - found])
+        if learn and found < len(x):
+            check_row(x)
+            self._add_new(x)
+            return self._features(x, learn)
+        return row
+
+    def _add_new(self, x: Row) -> None:
+        self.add_features(x, {} if self.encoder is None else self.encoder.features)
+
+    def _row_of_many(self, x: Row, learn: bool) -> Vector:
+        """The same where features are looked up by name, since a row has few of them."""
+        found = gather_indexed(x, self.columns.index, self.missing, self._raw)
+        if found < 0:
+            raise not_a_number(x, list(x)[-1 - found])
+        if found < len(x) and (learn or self.columns.full):
+            values = check_row(x)
+            if learn:
+                self._add_new(x)
+            self._raw.fill(self.missing)
+            self.columns.fill(self._raw, x, values.tolist())
+        if self.inputs is None:
+            return self._raw
+        self.inputs.transform_row(self._raw, self._row)
+        return self._row
+
+    @locked
+    def add_features(self, names: Iterable[Hashable], fills: Mapping[Any, float] = NOT_FILLED) -> None:
+        """Make the features of a row known: a problem with a column for each of them, the state grown to fit.
+
+        `fills` has the values of features that stand for something where nothing is known, as 0 does for a category:
+        once there are such, features are added by their names. Until then, and for ever if they were many by then, they
+        are given columns made ahead once there are many. What the features are decides, not how they came: all
+        interfaces give the same. An error, such as too little memory, leaves everything as it was.
+        """
+        names = set(names)
+        if not (new := in_order({name for name in names if self.columns.place(name) is None})):
+            return
+        if self.columns.room or all(np.isnan(fills.get(name, np.nan)) for name in (*self.names, *new)):
+            online = self.online
+            rows = None if self.columns.room else online.algorithm.first_rows(online.problem, online.state)
+            columns = self.columns.with_late(new) if rows is None else self.columns.with_often(new, names, rows[0])
+            if columns.sharing > self.columns.sharing:
+                warnings.warn(SharedFeaturesWarning.of(columns.limits.own, columns.limits.shared), stacklevel=5)
+            if columns.number == self.columns.number:
+                self.columns = columns
+            elif rows is None:
+                self._grow(columns)
+            else:
+                self._learn_again(columns, *rows)
+        else:
+            self._grow(self.columns.with_names(new))
+        self._add_ids([name for name in new if name in fills])
+
+    def _grow(self, columns: Columns) -> None:
+        """Continue with these columns, which begin with those that there are."""
+        widened = None if columns.named > self.columns.named else self.online.algorithm.widened
+        problem = self._problem(columns) if widened is None else widened(self.online.problem, columns.room)
+        grown = [online.copy() for online in self.learners]
+        for online in grown:
+            online.change_problem(problem)
+        inputs = None if self.inputs is None else self.inputs.extended(columns.number - self.columns.number)
+        raw, row = np.empty(columns.number), np.empty(columns.number)
+        for online, longer in zip(self.learners, grown, strict=True):
+            online.become(longer)
+        self.columns, self.inputs, self._raw, self._row = columns, inputs, raw, row
+
+    def _learn_again(self, columns: Columns, X: Matrix, y: Vector, weight: Vector) -> None:
+        """Continue as if there had been these columns from the start: all rows so far are learned again."""
+        again = Online(self.learner, self._problem(columns), self.seed)
+        wider = np.full((len(X), columns.number), self.missing)
+        columns.fill(wider.T, self.names, X.T)
+        again.run_unchecked(wider, y, weight)
+        if again.t < self.online.t:  # rows of weight 0 are not stored
+            end = again.checkpoint()
+            again.restore(end._replace(state=end.state._replace(t=self.online.t)))
+        raw, row = np.empty((2, columns.number))
+        self.online.become(again)
+        self.columns, self._raw, self._row = columns, raw, row
+
+    def rows_of(self, names: Sequence[Hashable], X: Matrix) -> Matrix:
+        """Rows as a core learns and predicts them, from rows of these features."""
+        return self.columns.rows_of(names, X, self.missing)
+
+    def scaled(self, X: Matrix) -> Matrix:
+        return X if self.inputs is None else self.inputs.transform(X)

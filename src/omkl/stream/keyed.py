@@ -1,0 +1,136 @@
+"""What learns the rows of a stream with a model for each key."""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from omkl import persist
+from omkl.arrays import Array, Mask, Matrix, Vector
+from omkl.encoder.columns import Encoded
+from omkl.estimators.core import Core
+from omkl.estimators.declaration import Declaration
+from omkl.kernels import Kernel
+from omkl.notices import Notify
+from omkl.persist import Arrays, Json, demand
+from omkl.stream.memory import available_memory, check_memory
+from omkl.stream.predictions import Outputs, Targets
+from omkl.stream.raw import DataError
+
+if TYPE_CHECKING:
+    from omkl.fleet import Fleet
+
+
+class ModelPerKey:
+    """A model for each key. Features and labels are those of the first batch."""
+
+    budget = None
+    kernels: tuple[Kernel, ...] = ()
+    can_learn = True
+    observable = False
+
+    def __init__(self, declaration: Declaration, seed: int, notify: Notify) -> None:
+        self.declaration, self.seed, self.notify = declaration, seed, notify
+        self.names: tuple[str, ...] = ()
+        self.fleet: Fleet | None = None
+        self._bytes: int | None = None  # of all models, about; None before the first batch
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        return () if self.fleet is None or self.fleet.classes is None else tuple(self.fleet.classes.tolist())
+
+    @property
+    def takes_new_features(self) -> bool:
+        return self.fleet is None
+
+    @property
+    def n_keys(self) -> int | None:
+        return None if self.fleet is None else len(self.fleet)
+
+    def start_batch(self, encoded: Encoded, y: Targets) -> dict[int, list[str]]:
+        if self.fleet is None:
+            from omkl.fleet import Fleet  # scikit-learn takes a second to load, and a single model does without
+
+            classes = None
+            if self.declaration.task == "classification":
+                classes = sorted({label for label in y if label is not None})
+                if len(classes) < 2:
+                    raise DataError("the target has fewer than two labels in the first rows; --every makes the first "
+                                    "piece longer")  # fmt: skip
+            self.names = tuple(sorted(encoded.features))
+            self.fleet = Fleet(self.declaration.estimator(), seed=self.seed, classes=classes)
+        return {}
+
+    def add_features(self, names: list[str], row: Sequence[str], fills: Mapping[str, float]) -> None:
+        """All of them are known from the first batch on."""
+
+    def learnable(self, y: Targets) -> Mask | None:
+        if self.declaration.task == "regression":
+            return None
+        known = set(self.labels)
+        if unknown := {label for label in y if label is not None} - known:
+            self.notify("new label", f"label {min(unknown)!r} was not among the first rows; such rows are not learned: "
+                        "the labels of --by are those of the first piece (--every makes it longer)")  # fmt: skip
+        return np.array([label in known for label in y], dtype=bool)
+
+    def learn(self, X: Matrix, y: Targets, keys: list[str] | None, coverages: tuple[float, ...]) -> Outputs:
+        assert self.fleet is not None
+        assert keys is not None
+        self._check_memory(self.fleet, keys, X.shape[1])
+        return self._outputs(self.fleet.learn_rows(keys, X, y, gaps=True))
+
+    def _check_memory(self, fleet: "Fleet", keys: list[str], n_features: int) -> None:
+        before = fleet.nbytes if self._bytes is None else self._bytes
+        after = before + fleet.growth(keys, n_features)
+        if after > before:
+            n_keys = len(fleet) + sum(key not in fleet for key in set(keys))
+            check_memory(before, after, n_keys, self.notify, available_memory)
+        self._bytes = after
+
+    def predict(self, X: Matrix, keys: list[str] | None, coverages: tuple[float, ...]) -> Outputs:
+        assert self.fleet is not None
+        assert keys is not None
+        if len(self.fleet) == 0:
+            number = self.declaration.task == "regression"
+            return Outputs(np.zeros(len(X)) if number else np.full(len(X), None, dtype=object))
+        return self._outputs(self.fleet.predict_rows(keys, X, gaps=True))
+
+    def _outputs(self, y_pred: Array) -> Outputs:
+        number = self.declaration.task == "regression"
+        return Outputs(y_pred.astype(np.float64, copy=False) if number else y_pred.astype(object))
+
+    def scale(self, X: Matrix) -> Vector:
+        return np.zeros(len(X))
+
+    def weights(self) -> Vector:
+        return np.empty(0)
+
+    def incumbent(self) -> None:
+        return None
+
+    def first_core(self) -> Core | None:
+        if not self.fleet:
+            return None
+        return self.fleet[next(iter(self.fleet))].core_
+
+    def facts(self) -> dict[str, Json]:
+        if not self.fleet:
+            return {"keys": 0}
+        keys = len(self.fleet)
+        return {"keys": keys, "bytes_per_key": self.fleet.nbytes // keys, "of_key": next(iter(self.fleet))}
+
+    def encode(self, arrays: Arrays) -> dict[str, Json]:
+        fleet = None if self.fleet is None else persist.encode_part(self.fleet, arrays, "fleet:")
+        return {"core": None, "names": list(self.names), "fleet": fleet}
+
+    def decode(self, body: Json, arrays: Arrays) -> None:
+        demand(body["fleet"] is not None and body["fleet"]["kind"] == "fleet", "no fleet")
+        self.names = tuple(str(name) for name in body["names"])
+        demand(body["core"] is None, "a model per key, and one for all")
+        self.fleet = fleet = persist.decode_part(body["fleet"], arrays, "fleet:")
+        demand(type(fleet.learner) is type(self.declaration.estimator()), "the learners of stream and fleet differ")
+        demand(all(type(label) is str for label in self.labels), "labels must be text")
+        core = body["fleet"]["body"]["start"]["core"]
+        demand(
+            core is None or len(core["names"]) == len(self.names), "names and features of the fleet differ in number"
+        )
