@@ -386,3 +386,15 @@ def test_a_type_for_categories_makes_categories_of_numbers(kind: pa.DataType):
     assert (list(encoder.features), notices) == (["x=1", "x=2"], [])
     again = Encoder.from_body(json.loads(json.dumps(encoder.body())), quiet)
     assert again.encode(batch({"x": cells}), learn=False).features["x=2"].tolist() == [0.0, 1.0]
+
+
+def test_all_rows_at_once_give_every_one_of_few_values_a_feature():
+    cells, many = ["red", "blue", "lime", "blue"], [f"w{k % 40}" for k in range(60)]
+    waiting, whole = Encoder(quiet), Encoder(quiet)
+    assert set(waiting.encode(Batch(np.arange(4), {"b": pa.array(cells)})).features) == {"b=red"}
+    encoded = whole.encode_whole(Batch(np.arange(4), {"b": pa.array(cells)}))
+    assert encoded.arrivals == {"b=red": 0, "b=blue": 1, "b=lime": 2}
+    assert set(whole.encode(Batch(np.arange(1), {"b": pa.array(["pink"])})).features) == set(encoded.features)
+    each = [encoder.encode_whole if k else encoder.encode for k, encoder in enumerate((Encoder(quiet), Encoder(quiet)))]
+    first, second = (encode(Batch(np.arange(60), {"b": pa.array(many)})) for encode in each)
+    assert first.arrivals == second.arrivals

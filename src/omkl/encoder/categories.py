@@ -51,25 +51,28 @@ class Column:
         claims.flag(self.coded, "coded")
         claims.string(self.own, "the feature of a column")
 
-    def meet(self, strings: pa.Array, number: int | None, declared: bool, hashing: bool) -> "Arrivals":
+    def meet(self, strings: pa.Array, number: int | None, declared: bool, hashing: bool, whole: bool) -> "Arrivals":
         """Learn which text values there are; returns those that have a feature from a row of these on.
 
         Values wait until they have come twice on average, or until there is text as well as a number (the first one is
         in row `number`); each that comes later waits until it has come twice itself. As soon as there are more than
         MAX_CATEGORIES and any came twice, no further one has a feature; with `hashing` none but the first has, if all
         were waiting. A column that was declared to hold categories does not name the rows, though all its values may
-        be different.
+        be different. If these are the `whole` of the rows and few values, none of them waits.
         """
         arrivals, others = dict[str, int](), 0
         known, seen = set(self.categories), set(self.seen)
-        if self.begun and known.issuperset(text for text in pc.unique(strings).to_pylist() if text is not None):
+        new = {text for text in pc.unique(strings).to_pylist() if text is not None} - known
+        if self.begun and not new:
             return Arrivals(arrivals, others)
+        at_once = whole and len(known) + len(new) <= MAX_CATEGORIES
+        self.begun |= at_once
         for row, text in enumerate(strings.to_pylist()):
             if self.others or self.unique:
                 break
             if text is not None and text not in known:
                 value = hashed(text)
-                if len(known) < MAX_CATEGORIES and (not self.begun or value in seen):
+                if len(known) < MAX_CATEGORIES and (not self.begun or at_once or value in seen):
                     seen.discard(value)
                     known.add(text)
                     self.categories.append(text)

@@ -58,6 +58,7 @@ class Encoder:
     def __init__(self, notify: Notify, date_format: str | None = None, categorical: tuple[str, ...] = ()) -> None:
         self.notify, self.date_format, self.categorical = notify, date_format, categorical
         self.codes = 0  # numbers that describe a target, where columns of many categories have statistics of it
+        self.whole = False  # in `encode_whole`
         self.columns: dict[str, Column] = {}
         self.with_booleans: set[str] = set()  # columns of numbers, some of which are written as true and false
         self.features: dict[str, float] = {}  # every feature known, and its value where nothing is known
@@ -115,6 +116,14 @@ class Encoder:
             if column.kind == "number" and column.comma is None and not column.categories
             and name not in self.with_booleans
         }  # fmt: skip
+
+    def encode_whole(self, batch: Batch) -> Encoded:
+        """The features of all rows that there are for now, as in `fit`: no text value waits until it comes again."""
+        self.whole = True
+        try:
+            return self.encode(batch)
+        finally:
+            self.whole = False
 
     def encode(self, batch: Batch, learn: bool = True) -> Encoded:
         """The features of these rows; with `learn` new columns, categories and gaps become known."""
@@ -275,7 +284,7 @@ class Encoder:
         if learn and not (column.others or column.unique):
             before = len(column.categories)
             declared = column.coded or name in self.categorical
-            arrivals, first = column.meet(strings, number, declared, self.codes > 0)
+            arrivals, first = column.meet(strings, number, declared, self.codes > 0, self.whole)
             self._notify_text(name, column, column.categories[before:])
             if column.unique:
                 self.notify(f"unique {name}", f"column {name!r} names the rows: of {ALL_DIFFERENT} values no two are "

@@ -44,11 +44,11 @@ class TableRows(NamedTuple):
         return min(self.new, default=len(self.X))
 
 
-def learnable(core: Core | None, batch: "Batch", task: Task) -> TableRows:
-    """The rows of a table; what is new in them becomes known with `learn_table`."""
+def learnable(core: Core | None, batch: "Batch", task: Task, whole: bool = False) -> TableRows:
+    """The rows of a table, maybe the `whole` of all rows; what is new in them becomes known with `learn_table`."""
     known = () if core is None else core.columns.own
     encoder = encoder_after(known, task) if core is None or core.encoder is None else core.encoder.copy()
-    encoded = encoder.encode(batch)
+    encoded = encoder.encode_whole(batch) if whole else encoder.encode(batch)
     new: dict[int, list[Hashable]] = {}
     for name, row in encoded.arrivals.items():
         new.setdefault(row, []).append(name)

@@ -81,7 +81,7 @@ def start(estimator: Fitted, rows: Rows) -> Matrix:
     if isinstance(rows, np.ndarray):
         estimator.core_ = estimator.new_core(names(estimator))
         return arranged(estimator, rows)
-    table = learnable(None, rows, estimator.task)
+    table = learnable(None, rows, estimator.task, whole=True)
     if not table.new:
         raise ValueError("every cell of X is empty; give at least one column with a value")
     estimator.core_ = estimator.new_core([name for new in table.new.values() for name in new])
