@@ -140,20 +140,22 @@ class NamedInputs(WithIds, Locked):
         names = set(names)
         if not (new := in_order({name for name in names if self.columns.place(name) is None})):
             return
-        if self.columns.room or all(np.isnan(fills.get(name, np.nan)) for name in (*self.names, *new)):
-            online = self.online
-            rows = None if self.columns.room else online.algorithm.first_rows(online.problem, online.state)
-            columns = self.columns.with_late(new) if rows is None else self.columns.with_often(new, names, rows[0])
-            if columns.sharing > self.columns.sharing:
-                warnings.warn(SharedFeaturesWarning.of(columns.limits.own, columns.limits.shared), stacklevel=5)
-            if columns.number == self.columns.number:
-                self.columns = columns
-            elif rows is None:
-                self._grow(columns)
-            else:
-                self._learn_again(columns, *rows)
+        online = self.online
+        rows = None if self.columns.room else online.algorithm.first_rows(online.problem, online.state)
+        if not (self.columns.room or all(np.isnan(fills.get(name, np.nan)) for name in (*self.names, *new))):
+            columns = self.columns.with_names(new)
+        elif rows is None:
+            columns = self.columns.with_late(new)
         else:
-            self._grow(self.columns.with_names(new))
+            columns = self.columns.with_often(new, names, rows[0])
+        if columns.sharing > self.columns.sharing:
+            warnings.warn(SharedFeaturesWarning.of(columns.limits.own, columns.limits.shared), stacklevel=5)
+        if columns.number == self.columns.number:
+            self.columns = columns
+        elif rows is None:
+            self._grow(columns)
+        else:
+            self._learn_again(columns, fills, *rows)
         self._add_ids([name for name in new if name in fills])
 
     def _grow(self, columns: Columns) -> None:
@@ -169,10 +171,11 @@ class NamedInputs(WithIds, Locked):
             online.become(longer)
         self.columns, self.inputs, self._raw, self._row = columns, inputs, raw, row
 
-    def _learn_again(self, columns: Columns, X: Matrix, y: Vector, weight: Vector) -> None:
+    def _learn_again(self, columns: Columns, fills: Mapping[Any, float], X: Matrix, y: Vector, weight: Vector) -> None:
         """Continue as if there had been these columns from the start: all rows so far are learned again."""
         again = Online(self.learner, self._problem(columns), self.seed)
         wider = np.full((len(X), columns.number), self.missing)
+        columns.fill(wider.T, fills.keys(), fills.values())
         columns.fill(wider.T, self.names, X.T)
         again.run_unchecked(wider, y, weight)
         if again.t < self.online.t:  # rows of weight 0 are not stored
