@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from omkl.persist import write_atomically
-from omkl_lab import ablation, coverage, draws, fleets, forecasts, interfaces, recovery, wide
+from omkl_lab import ablation, coverage, draws, fleets, forecasts, interfaces, recovery, targets, wide
 from omkl_lab.bench import table as bench
 from omkl_lab.configurations import MATCHING
 from omkl_lab.files import read_json, read_lines
@@ -139,6 +139,7 @@ def pages(project: Path, run: str | None = None) -> dict[Path, str]:
         (mutants.PAGE, COMMAND, mutants.quoted(read_lines(project / mutants.RESULTS))),
         (ablation.PAGE, ablation.COMMAND, ablation.quoted(read_lines(project / ablation.RESULTS))),
         (interfaces.PAGE, interfaces.COMMAND, interfaces.quoted(read_json(project / interfaces.RESULTS))),
+        (targets.PAGE, targets.COMMAND, targets.quoted(read_json(project / targets.RESULTS))),
         (wide.PAGE, wide.COMMAND, wide.quoted(read_json(project / wide.RESULTS))),
         (fleets.PAGE, fleets.COMMAND, fleets.quoted(read_json(project / fleets.RESULTS))),
         (coverage.PAGE, coverage.COMMAND, coverage.quoted(read_json(project / coverage.RESULTS))),

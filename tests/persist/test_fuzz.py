@@ -86,6 +86,12 @@ def models(folder: Path) -> Iterator[tuple[str, Any]]:
         fleet.learn_rows(["k", "l"] * (ROWS // 2), X, target)
         yield f"fleet {name}", fleet
     yield from pipelines()
+    for name in ("GraphMKLRegressor", "RakerRegressor"):
+        yield f"sklearn targets {name}", estimator(omkl, name, random_state=0).fit(X, np.column_stack((Y, -Y)))
+    targets = omkl.river.MultiTargetRegressor(estimator(omkl.river, "RakerRegressor", seed=0))
+    for x, t in zip(X.tolist(), Y.tolist(), strict=True):
+        targets.learn_one({"u": x[0], "v": x[1]}, {"a": t, "b": -t})
+    yield "river targets", targets
     yield "sklearn refine", estimator(omkl, "SFGMKLRegressor", refine=True, random_state=0).fit(X, Y)
     for name in omkl.algorithms.names():
         algorithm = omkl.algorithms.get(name)
@@ -270,16 +276,20 @@ def exercise(found: Any) -> None:
         rows = np.resize(X, (ROWS, getattr(found, "n_features_in_", 2)))
         labels = getattr(found, "classes_", LABELS if found.task == "classification" else None)
         known = {"classes": np.unique(labels)} if labels is not None else {}
-        found.partial_fit(rows, Y if labels is None else np.resize(labels, ROWS), **known)
+        outputs = getattr(found, "target_names_", None)
+        numbers = Y if outputs is None else np.tile(Y[:, None], len(outputs))
+        found.partial_fit(rows, numbers if labels is None else np.resize(labels, ROWS), **known)
         found.predict(rows)
         row = {"u": 0.5, "w": "text", "v": None}
-        found.learn_one(row, 1.0 if labels is None else labels[0])
+        number = 1.0 if outputs is None else dict.fromkeys(outputs, 1.0)
+        found.learn_one(row, number if labels is None else labels[0])
         found.predict_one(row)
     elif hasattr(found, "learn_one"):
         for x, y, label in zip(X[:20], Y, LABELS, strict=False):
             row = {"u": x[0], "w": x[1]}
-            found.predict_one(row)
-            found.learn_one(row, float(y) if found.task == "regression" else str(label))
+            outputs = found.predict_one(row)
+            target = dict.fromkeys(outputs or ("a",), float(y)) if isinstance(outputs, dict) else float(y)
+            found.learn_one(row, target if found.task == "regression" else str(label))
 
 
 def use_pipeline(found: Any) -> None:

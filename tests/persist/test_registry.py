@@ -37,6 +37,12 @@ def of_river(folder: Path) -> Path:
     return saved(model, folder)
 
 
+def of_river_targets(folder: Path) -> Path:
+    model = omkl.river.MultiTargetRegressor(omkl.river.RakerRegressor(n_features=3, seed=0))
+    model.learn_one({"a": 1.0}, {"b": 2.0, "c": 3.0})
+    return saved(model, folder)
+
+
 def of_sklearn_step(folder: Path) -> Path:
     return saved(make_pipeline(StandardScaler(), omkl.RakerRegressor(n_features=3)).fit(np.eye(2), np.ones(2)), folder)
 
@@ -93,7 +99,7 @@ def saved(model: Any, folder: Path) -> Path:
 FILES = {
     "online": of_online, "sklearn": of_sklearn, "river": of_river, "fleet": of_fleet, "fleet-key": of_fleet_key,
     "stream": of_stream, "checkpoint": of_checkpoint, "sklearn-step": of_sklearn_step, "river-step": of_river_step,
-    "sklearn-encoder": of_sklearn_encoder, "river-encoder": of_river_encoder,
+    "sklearn-encoder": of_sklearn_encoder, "river-encoder": of_river_encoder, "river-targets": of_river_targets,
 }  # fmt: skip
 
 

@@ -132,6 +132,13 @@ class NumberCore(Core):
     def learn_row(self, x: Cells, y: float, weight: float) -> None:
         """Learn one row."""
 
+    def start_target(self, scaled: bool) -> None:
+        """Begin with a target of which nothing is known, and which is standardised as it comes if `scaled`."""
+
+    def rounds(self, weight: Vector) -> Index | None:
+        """(rows,): in how many rounds each row is learned; None for one each."""
+        return None
+
     def predict_std(self, X: Matrix) -> Matrix:
         """(rows, 2): mean, and half width of the interval that holds 68 % of the targets."""
         raise self._no_intervals()

@@ -128,9 +128,8 @@ class NamedInputs(Locked):
         if not (new := in_order({name for name in names if self.columns.place(name) is None})):
             return
         if self.columns.room or all(np.isnan(fills.get(name, np.nan)) for name in (*self.names, *new)):
-            online = self.online
-            rows = None if self.columns.room else online.algorithm.first_rows(online.problem, online.state)
-            columns = self.columns.with_late(new) if rows is None else self.columns.with_often(new, names, rows[0])
+            rows = None if self.columns.room else self._all_rows()
+            columns = self.columns.with_late(new) if rows is None else self.columns.with_often(new, names, rows[0][0])
             if columns.sharing > self.columns.sharing:
                 warnings.warn(SharedFeaturesWarning.of(columns.limits.own, columns.limits.shared), stacklevel=5)
             if columns.number == self.columns.number:
@@ -138,7 +137,7 @@ class NamedInputs(Locked):
             elif rows is None:
                 self._grow(columns)
             else:
-                self._learn_again(columns, *rows)
+                self._learn_again(columns, rows)
         else:
             self._grow(self.columns.with_names(new))
 
@@ -155,17 +154,29 @@ class NamedInputs(Locked):
             online.become(longer)
         self.columns, self.inputs, self._raw, self._row = columns, inputs, raw, row
 
-    def _learn_again(self, columns: Columns, X: Matrix, y: Vector, weight: Vector) -> None:
+    def _all_rows(self) -> list[tuple[Matrix, Vector, Vector]] | None:
+        """(X, y, weights) of all rows so far, for each learner; None if these are no longer stored."""
+        stored = []
+        for online in self.learners:
+            if (rows := online.algorithm.first_rows(online.problem, online.state)) is None:
+                return None
+            stored.append(rows)
+        return stored
+
+    def _learn_again(self, columns: Columns, rows: list[tuple[Matrix, Vector, Vector]]) -> None:
         """Continue as if there had been these columns from the start: all rows so far are learned again."""
-        again = Online(self.learner, self._problem(columns), self.seed)
-        wider = np.full((len(X), columns.number), self.missing)
-        columns.fill(wider.T, self.names, X.T)
-        again.run_unchecked(wider, y, weight)
-        if again.t < self.online.t:  # rows of weight 0 are not stored
-            end = again.checkpoint()
-            again.restore(end._replace(state=end.state._replace(t=self.online.t)))
+        first = Online(self.learner, self._problem(columns), self.seed)
+        again = [first, *(first.fresh_copy(self.seed) for _ in rows[1:])]
+        for after, online, (X, y, weight) in zip(again, self.learners, rows, strict=True):
+            wider = np.full((len(X), columns.number), self.missing)
+            columns.fill(wider.T, self.names, X.T)
+            after.run_unchecked(wider, y, weight)
+            if after.t < online.t:  # rows of weight 0 are not stored
+                end = after.checkpoint()
+                after.restore(end._replace(state=end.state._replace(t=online.t)))
         raw, row = np.empty((2, columns.number))
-        self.online.become(again)
+        for online, after in zip(self.learners, again, strict=True):
+            online.become(after)
         self.columns, self._raw, self._row = columns, raw, row
 
     def rows_of(self, names: Sequence[Hashable], X: Matrix) -> Matrix:

@@ -13,6 +13,7 @@ from omkl.encoder import Encoder
 from omkl.encoder.cells import digits
 from omkl.estimators.core import Core
 from omkl.estimators.cores import AnyCore, core_of
+from omkl.estimators.outputs import OutputsCore
 from omkl.notices import Notices
 from omkl.persist import Json
 from omkl.stream.learner import SingleModel, new_learner
@@ -57,6 +58,11 @@ def of_estimator(estimator: object, target: str | None, where: str) -> StreamMod
     core = core_of(estimator)
     if core is None:
         raise DataError(f"{where}: a {type(estimator).__name__} that has learned nothing; fit it first")
+    if isinstance(core, OutputsCore):
+        raise DataError(
+            f"{where}: it has {len(core.outputs)} targets, and the command line has one; use it in Python, or save an "
+            "estimator for each target"
+        )
     core = copy.deepcopy(core)
     notices = Notices()
     name = target or getattr(estimator, "target_name_", None)

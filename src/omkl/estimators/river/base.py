@@ -22,7 +22,7 @@ from river import base, proba
 from river.conf.interval import Interval
 
 from omkl import validation
-from omkl.algorithms.base import AlgorithmSettings, Task
+from omkl.algorithms.base import AlgorithmSettings, EstimatorParameters, Task
 from omkl.arrays import Matrix, Vector
 from omkl.estimators.classification import stacked
 from omkl.estimators.core import Core, LabelCore, NumberCore, Scale, make_seed
@@ -76,6 +76,11 @@ class Estimator(Locked, Generic[C, Y]):
 
         def _get_params(self) -> dict[str, object]: ...  # of river's base classes
 
+    @property
+    def _parameters(self) -> EstimatorParameters:
+        """The estimator whose parameters are used."""
+        return self
+
     def _new_core(self, settings: AlgorithmSettings, seed: int, names: Sequence[Hashable], scale: Scale) -> C:
         raise NotImplementedError
 
@@ -84,9 +89,9 @@ class Estimator(Locked, Generic[C, Y]):
         """The core; if this is the first row, one that knows these features."""
         if self._core is None:
             # without any feature there is still a constant to learn
-            features = in_order(set(names)) or [""]
-            scale = self.scale if isinstance(self, Scaling) else "none"
-            self._core = self._new_core(settings_of(self, self.task), make_seed(self.seed), features, scale)
+            features, parameters = in_order(set(names)) or [""], self._parameters
+            scale = parameters.scale if isinstance(parameters, Scaling) else "none"
+            self._core = self._new_core(settings_of(parameters, self.task), make_seed(self.seed), features, scale)
         return self._core
 
     @locked

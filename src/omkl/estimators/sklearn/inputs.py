@@ -13,6 +13,7 @@ from omkl import validation
 from omkl.arrays import Array, Matrix
 from omkl.estimators.core import Core
 from omkl.estimators.rows import in_order
+from omkl.estimators.sklearn.targets import checked_columns, several_columns
 from omkl.estimators.tables import Calls, features_of, first_names, learn_table, learnable
 from omkl.features import column_names
 from omkl.names import clash
@@ -102,10 +103,18 @@ def checked_with_target(estimator: Fitted, X: ArrayLike, y: ArrayLike, reset: bo
     frame = _table(estimator, X, reset)
     if frame is not None:
         table = _checked_table(estimator, X, frame, reset)
-        targets = column_or_1d(y, warn=True)
-        assert_all_finite(targets, input_name="y")
+        if numeric and several_columns(y):
+            targets = checked_columns(y)
+        else:
+            targets = column_or_1d(y, warn=True)
+            assert_all_finite(targets, input_name="y")
         check_consistent_length(frame, targets)
         return table, np.ascontiguousarray(targets, dtype=np.float64) if numeric else targets
+    if numeric and several_columns(y):
+        rows = checked(estimator, X, reset)
+        targets = checked_columns(y)
+        check_consistent_length(rows, targets)
+        return rows, targets
     rows, targets = validate_data(
         estimator, X, y, reset=reset, dtype=np.float64, order="C", y_numeric=numeric, **_finite(estimator)
     )

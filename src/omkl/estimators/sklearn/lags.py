@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from omkl.arrays import Matrix, Vector
 from omkl.estimators.core import NumberCore
 from omkl.estimators.cores import new_number_core, settings_of
-from omkl.estimators.sklearn.base import Regressor
+from omkl.estimators.sklearn.regression import Regressor
 from omkl.features import column_names
 from omkl.lags import ONE_SERIES, AheadIntervals, DeferredRow, DeferredRows, LagSettings, Past
 from omkl.lock import Locked, LockOnDemand, locked
@@ -124,12 +124,12 @@ class Lags(Locked, MetaEstimatorMixin, RegressorMixin, BaseEstimator):  # type: 
         require(not (np.abs(targets) > LARGEST_TARGET).any(), "y", "numbers, or NaN where they are not known", y)
         if first:
             self._start()
-        return self._run(rows, targets, coverage, self.estimator_.core_, self.past_, self.deferred_, self.ahead_)
+        return self._run(rows, targets, coverage, self._core, self.past_, self.deferred_, self.ahead_)
 
     def _predict(self, X: ArrayLike, coverage: float | None) -> Matrix:
         check_is_fitted(self, "estimator_")
         rows = self._rows(X, None, reset=False)
-        core, deferred, ahead = self.estimator_.core_, self.deferred_, self.ahead_
+        core, deferred, ahead = self._core, self.deferred_, self.ahead_
         if len(deferred):  # rows whose targets are known already are learned when their turn comes
             core, deferred, ahead = deepcopy(core), deepcopy(deferred), deepcopy(ahead)
         unknown = np.full(len(rows), np.nan)
@@ -152,6 +152,12 @@ class Lags(Locked, MetaEstimatorMixin, RegressorMixin, BaseEstimator):  # type: 
         )
         self.estimator_, self.past_, self.deferred_ = estimator, Past(settings), DeferredRows[Vector]()
         self.ahead_ = AheadIntervals()
+
+    @property
+    def _core(self) -> NumberCore:
+        core = self.estimator_.core_
+        assert isinstance(core, NumberCore)  # as _start makes it
+        return core
 
     def _inputs(self) -> list[str]:
         names = self.__dict__.get("feature_names_in_")
