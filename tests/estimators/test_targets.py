@@ -301,6 +301,8 @@ def test_river_pipelines_and_metrics_take_several_targets():
 def test_targets_of_dictionaries_that_do_not_fit_are_refused():
     with pytest.raises(TypeError, match=r"must be a regressor of omkl.river"):
         omkl.river.MultiTargetRegressor(omkl.GraphMKLRegressor())
+    with pytest.raises(TypeError, match=r"must be a regressor of omkl.river"):
+        omkl.river.MultiTargetRegressor(preprocessing.StandardScaler() | omkl.river.GraphMKLRegressor())
     model = omkl.river.MultiTargetRegressor(omkl.river.GraphMKLRegressor(seed=1))
     for wrong in (2.0, {}, None):
         with pytest.raises(ValueError, match="y must be a dictionary"):

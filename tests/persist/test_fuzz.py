@@ -92,6 +92,14 @@ def models(folder: Path) -> Iterator[tuple[str, Any]]:
     for x, t in zip(X.tolist(), Y.tolist(), strict=True):
         targets.learn_one({"u": x[0], "v": x[1]}, {"a": t, "b": -t})
     yield "river targets", targets
+    frame = pd.DataFrame({"u": X[:, 0], "w": LABELS})
+    lags = {"lags": [1, 3], "columns": {"u": [0, 2]}, "horizon": 2}
+    yield "sklearn lags", omkl.Lags(estimator(omkl, "RakerRegressor", random_state=0), **lags).fit(frame, Y)
+    river_lags = omkl.river.Lags(estimator(omkl.river, "RakerRegressor", seed=0), **lags)
+    for row, t in zip(frame.to_dict("records"), Y.tolist(), strict=True):
+        river_lags.learn_one(row, t)
+    river_lags.predict_one(row, key="k")
+    yield "river lags", river_lags
     yield "sklearn refine", estimator(omkl, "SFGMKLRegressor", refine=True, random_state=0).fit(X, Y)
     for name in omkl.algorithms.names():
         algorithm = omkl.algorithms.get(name)
@@ -272,6 +280,8 @@ def exercise(found: Any) -> None:
         use_stream(found, None)
     elif isinstance(found, (Pipeline, compose.Pipeline)):
         use_pipeline(found)
+    elif isinstance(found, (omkl.Lags, omkl.river.Lags)):
+        use_lags(found)
     elif hasattr(found, "partial_fit"):
         rows = np.resize(X, (ROWS, getattr(found, "n_features_in_", 2)))
         labels = getattr(found, "classes_", LABELS if found.task == "classification" else None)
@@ -290,6 +300,22 @@ def exercise(found: Any) -> None:
             outputs = found.predict_one(row)
             target = dict.fromkeys(outputs or ("a",), float(y)) if isinstance(outputs, dict) else float(y)
             found.learn_one(row, target if found.task == "regression" else str(label))
+
+
+def use_lags(found: Any) -> None:
+    """Predict and learn; inputs that an edited file names otherwise are refused."""
+    frame = pd.DataFrame({"u": X[:, 0], "w": LABELS})
+    try:
+        if isinstance(found, omkl.Lags):
+            found.predict_then_learn(frame, Y)
+            found.predict(frame[:5])
+            return
+        for row, y in zip(frame[:20].to_dict("records"), Y.tolist(), strict=False):
+            found.predict_one(row)
+            found.learn_one(row, y)
+        found.forecast(found.horizon if found.horizon < 9 else 1, [row] * (found.horizon if found.horizon < 9 else 1))
+    except ValueError as error:
+        raise omkl.DivergenceError(str(error)) from error
 
 
 def use_pipeline(found: Any) -> None:

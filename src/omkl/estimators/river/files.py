@@ -37,14 +37,14 @@ def _encode(model: RiverEstimator, compact: bool) -> tuple[persist.Json, persist
 def encode_waiting(model: Estimator[Any, Any]) -> persist.Json:
     """The rows that wait for their label."""
     return [
-        [persist.plain(key), [[persist.plain(name), _cell(value)] for name, value in row.items()]]
+        [persist.plain(key), [[persist.plain(name), encode_cell(value)] for name, value in row.items()]]
         for key, row in model._waiting.items()
     ]
 
 
 def decode_waiting(model: Estimator[Any, Any], body: persist.Json) -> None:
     """Take over what `encode_waiting` returned."""
-    model._waiting = {key: {name: _cell_of(cell) for name, cell in row} for key, row in body}
+    model._waiting = {key: {name: decode_cell(cell) for name, cell in row} for key, row in body}
     persist.demand(len(model._waiting) <= model.max_waiting, "more rows are waiting than max_waiting allows")
 
 
@@ -63,14 +63,14 @@ def _decode(body: persist.Json, arrays: persist.Arrays) -> RiverEstimator:
     return model
 
 
-def _cell(value: object) -> persist.Json:
-    """A cell of a waiting row."""
+def encode_cell(value: object) -> persist.Json:
+    """A cell of a row that waits."""
     if isinstance(value, datetime.date):  # and times, which are dates
         return [type(value) is datetime.date, value.isoformat()]
     return persist.plain(value, "cells of rows that wait for their label")
 
 
-def _cell_of(body: persist.Json) -> object:
+def decode_cell(body: persist.Json) -> object:
     if isinstance(body, list):
         persist.demand(len(body) == 2 and isinstance(body[1], str), "a waiting row has a cell that is no timestamp")
         kind = datetime.date if body[0] else datetime.datetime

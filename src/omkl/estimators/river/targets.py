@@ -50,7 +50,7 @@ class MultiTargetRegressor(Estimator[OutputsCore, Targets], base.MultiTargetRegr
     task = "regression"
 
     def __init__(self, regressor: Regressor) -> None:
-        if not isinstance(regressor, Regressor):
+        if not issubclass(type(regressor), Regressor):  # a pipeline claims to be of the class of its last step
             raise TypeError(
                 f"regressor must be a regressor of omkl.river, such as GraphMKLRegressor(), got {regressor!r}"
             )

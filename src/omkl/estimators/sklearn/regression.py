@@ -9,6 +9,7 @@ from sklearn.base import RegressorMixin
 from sklearn.utils.validation import _num_samples
 
 from omkl.arrays import Array, Matrix, Vector
+from omkl.estimators.core import NumberCore
 from omkl.estimators.cores import AnyNumberCore, new_number_core, settings_of
 from omkl.estimators.outputs import OutputsCore
 from omkl.estimators.sklearn import inputs
@@ -38,10 +39,14 @@ class Regressor(RegressorMixin, Estimator, SingleNumbers):  # type: ignore[misc]
 
     def new_core(self, names: Sequence[Hashable] | None = None) -> AnyNumberCore:
         names, outputs = names or column_names(self.n_features_in_), self._outputs
-        settings = settings_of(self, self.task)
         if outputs is not None:
+            settings = settings_of(self, self.task)
             return OutputsCore(self.algorithm_name, settings, self.seed(), names, self._scale, outputs)
-        return new_number_core(self.algorithm_name, settings, self.seed(), names, self._scale)
+        return self.new_number_core(names)
+
+    def new_number_core(self, names: Sequence[Hashable]) -> NumberCore:
+        """A core for one number that has learned nothing."""
+        return new_number_core(self.algorithm_name, settings_of(self, self.task), self.seed(), names, self._scale)
 
     @property
     def _outputs(self) -> list[Hashable] | None:
