@@ -17,6 +17,7 @@ from omkl.estimators.outputs import OutputsCore
 from omkl.notices import Notices
 from omkl.persist import Json
 from omkl.stream.learner import SingleModel, new_learner
+from omkl.stream.loaded import TableModel
 from omkl.stream.model import StreamModel
 from omkl.stream.prepare import Preparer
 from omkl.stream.raw import DataError
@@ -26,13 +27,13 @@ if TYPE_CHECKING:
     from omkl.estimators.sklearn.base import Estimator
 
 
-def to_estimator(model: StreamModel) -> "Estimator | StreamModel":
+def to_estimator(model: StreamModel) -> "Estimator | TableModel":
     """The estimator, of scikit-learn's API and with river's methods, that goes on from where the model is.
 
-    A model for each key stays what it is, and so does one with lags.
+    No estimator stands for a model per key, or for one with lags.
     """
     if model.preparer.lagged is not None or not isinstance(model.learner, SingleModel) or model.learner.core is None:
-        return model
+        return TableModel(model)
     core = model.learner.core
     if len(model.waiting):
         warnings.warn(
