@@ -1,6 +1,7 @@
 """Lags for users of river and of scikit-learn."""
 
 import copy
+import json
 import pickle
 
 import numpy as np
@@ -239,6 +240,19 @@ def test_lags_of_river_are_saved_and_continue_exactly(tmp_path, horizon, text):
         assert omkl.to_bytes(loaded) == omkl.to_bytes(model)
     with pytest.raises(TypeError, match="got LinearRegression"):
         omkl.to_bytes(Lags(linear_model.LinearRegression()))
+
+
+def test_inspect_shows_what_a_model_with_lags_has_learned(tmp_path):
+    frame = table()
+    river = Lags(GraphMKLRegressor(seed=0), [1])
+    for row in frame[:30].to_dict("records"):
+        river.learn_one(row, row.pop("y"))
+    sklearn = omkl.Lags(omkl.GraphMKLRegressor(random_state=0), [1]).fit(frame[:30].drop(columns="y"), frame["y"][:30])
+    for model in (sklearn, river):
+        omkl.save(model, tmp_path / "m.omkl")
+        facts = json.loads(invoke("inspect", tmp_path / "m.omkl", "--json").stdout)
+        assert facts["rows"] == 30
+        assert {"town=north", "target lag 1"} <= set(facts["features"])
 
 
 def test_a_pipeline_is_given_text_as_it_is():

@@ -34,7 +34,8 @@ def describe(model: object, out: Facts) -> Facts:
     if not is_estimator(model) and (steps := dict(getattr(model, "steps", ()))):  # of scikit-learn or river
         return describe(list(steps.values())[-1], out) | {"kind": f"pipeline: {', '.join(map(str, steps))}"}
     out |= {"kind": f"{type(model).__module__.rpartition('.')[2]} {type(model).__name__}"}
-    core = core_of(model)
+    wrapped = getattr(model, "estimator_", None) or getattr(model, "regressor", None)  # of a model with lags
+    core = core_of(model) or core_of(wrapped)
     if core is None:
         return out | {"rows": 0}
     out |= {"learner": core.learner, "rows": core.online.t, "seed": core.seed, "features": [str(n) for n in core.names]}
