@@ -13,7 +13,19 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from omkl.persist import write_atomically
-from omkl_lab import ablation, categories, coverage, draws, fleets, forecasts, interfaces, one_hot, recovery, wide
+from omkl_lab import (
+    ablation,
+    categories,
+    coverage,
+    draws,
+    fleets,
+    forecasts,
+    interfaces,
+    one_hot,
+    recovery,
+    targets,
+    wide,
+)  # fmt: skip
 from omkl_lab.bench import table as bench
 from omkl_lab.configurations import MATCHING
 from omkl_lab.files import read_json, read_lines
@@ -141,6 +153,7 @@ def pages(project: Path, run: str | None = None) -> dict[Path, str]:
         (categories.PAGE, categories.COMMAND, categories.quoted(read_json(project / categories.RESULTS))),
         (interfaces.PAGE, interfaces.COMMAND, interfaces.quoted(read_json(project / interfaces.RESULTS))),
         (one_hot.PAGE, one_hot.COMMAND, one_hot.quoted(read_json(project / one_hot.RESULTS))),
+        (targets.PAGE, targets.COMMAND, targets.quoted(read_json(project / targets.RESULTS))),
         (wide.PAGE, wide.COMMAND, wide.quoted(read_json(project / wide.RESULTS))),
         (fleets.PAGE, fleets.COMMAND, fleets.quoted(read_json(project / fleets.RESULTS))),
         (coverage.PAGE, coverage.COMMAND, coverage.quoted(read_json(project / coverage.RESULTS))),

@@ -7,6 +7,10 @@ MAX_PER_KIND = 20  # a file may have thousands of columns
 Notify = Callable[[str, str], None]  # (what the notice is about, its text); once for each `about`
 
 
+def not_shown(text: str) -> None:
+    """Notices that nobody reads."""
+
+
 class Notices:
     """Shows notices and remembers which were shown.
 
@@ -16,7 +20,7 @@ class Notices:
     >>> notices("gaps a", "column 'a' has empty cells")
     """
 
-    def __init__(self, show: Callable[[str], None] = lambda text: None) -> None:
+    def __init__(self, show: Callable[[str], None] = not_shown) -> None:
         self.show = show
         self.shown: dict[str, str] = {}
 

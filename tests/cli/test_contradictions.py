@@ -1,7 +1,10 @@
 """Options that contradict the data, the learner or each other, and options that do not exist: exit code 2, and why."""
 
 from pathlib import Path
+from typing import Any
 
+import numpy as np
+import pandas as pd
 import pytest
 from command import invoke
 from hypothesis import given, settings
@@ -42,6 +45,20 @@ CONTRADICTIONS = [
     ("numbers", ["--drop", "id", "--by", "id"], "'id' is both --by and --drop"),
     ("numbers", ["--drop", "id", "--key", "id"], "'id' is both --key and --drop"),
     ("numbers", ["--categorical", "y"], "'y' is both --target and --categorical"),
+    ("numbers", ["--pending", "5"], "--pending is for --key"),
+    ("numbers", ["--features", "a", "--drop", "a"], "'a' is in both; use one of them"),
+    ("numbers", ["--features", "a", "--drop", "b"], "--features names all columns to learn from, so --drop leaves"),
+    ("numbers", ["--categorical", "b", "--drop", "b"], "'b' is in --categorical and in --drop"),
+    ("numbers", ["--categorical", "b", "--features", "a"], "'b' is in --categorical and not in --features"),
+    ("numbers", ["--categorical", "id", "--by", "id"], "'id' is both --by and --categorical"),
+    ("numbers", ["--categorical", "id", "--key", "id"], "'id' is both --key and --categorical"),
+    ("numbers", ["--features", "a,y"], "'y' is both --target and --features"),
+    ("numbers", ["--features", "a,id", "--by", "id"], "'id' is both --by and --features"),
+    ("numbers", ["--features", "a,id", "--key", "id"], "'id' is both --key and --features"),
+    ("numbers", ["--lags", "1", "--lag-columns", "id", "--by", "id"], "'id' is both --by and --lag-columns"),
+    ("numbers", ["--lags", "1", "--lag-columns", "id", "--key", "id"], "'id' is both --key and --lag-columns"),
+    ("numbers", ["--set", "n_features=3", "--set", "n_features=4"], "--set: n_features comes twice"),
+    ("numbers", ["--format", "tsv", "--delimiter", ","], "the delimiter of TSV is the tab, not ','"),
 ]
 
 
@@ -55,6 +72,85 @@ def test_a_contradiction_is_refused_and_nothing_is_written(
     assert message in result.stderr
     assert not out.exists()
     assert not model.exists()
+
+
+@pytest.mark.parametrize("kind", ["parquet", "jsonl"])
+def test_options_for_text_are_refused_for_other_files(tmp_path: Path, data: dict[str, Path], kind: str):
+    frame, path = pd.read_csv(data["numbers"]), tmp_path / f"d.{kind}"
+    _ = frame.to_parquet(path) if kind == "parquet" else frame.to_json(path, orient="records", lines=True)
+    model = tmp_path / "m.omkl"
+    assert invoke("run", path, "-t", "y", "--model", model).exit_code == 0
+    commands = [
+        ["run", path, "-t", "y"],
+        ["learn", model, path],
+        ["predict", model, path],
+        ["compare", path, "-t", "y"],
+    ]
+    for command in commands:
+        for options in (["--delimiter", ";"], ["--no-header"], ["--encoding", "latin-1"]):
+            if (kind, options[0]) == ("jsonl", "--encoding"):
+                continue  # which is text
+            result = invoke(*command, *options)
+            assert result.exit_code == 2
+            assert f"{options[0]} is for " in result.stderr
+
+
+def test_options_about_predictions_are_refused_where_none_are_written(tmp_path: Path, data: dict[str, Path]):
+    model = tmp_path / "m.omkl"
+    assert invoke("run", data["labels"], "-t", "y", "--model", model).exit_code == 0
+    for command in (["run", data["labels"], "-t", "y"], ["learn", model, data["labels"]]):
+        for options in (["--keep", "a"], ["--probabilities"]):
+            result = invoke(*command, *options)
+            assert result.exit_code == 2
+            assert options[0] in result.stderr
+            assert "predictions" in result.stderr
+
+
+def test_a_threshold_of_a_label_that_never_came_is_noticed(data: dict[str, Path]):
+    result = invoke("run", data["labels"], "-t", "y", "--threshold", "yess=0.3")
+    assert "there was no label 'yess' (--threshold), did you mean 'yes'?" in result.stderr
+
+
+SAMPLES = {
+    "--learner": ["sfg-mkl"], "--set": ["n_features=3"], "--features": ["a,b"], "--drop": ["b"], "--categorical": ["b"],
+    "--date-format": ["%d/%m/%Y"], "--keep": ["a"], "--probabilities": [], "--threshold": ["yes=0.01"],
+    "--coverage": ["0.5"], "--key": ["row"], "--pending": ["2"], "--by": ["id"], "--lags": ["1,2"],
+    "--lag-columns": ["a=1,2"], "--horizon": ["2"], "--seed": ["5"], "--no-header": [],
+}  # fmt: skip
+# what does not decide results, what the data decides where it is left out, and other outputs
+WITHOUT_EFFECT = {"--every", "--task", "--format", "--delimiter", "--encoding", "--target", "--predictions", "--model",
+                  "--checkpoint", "--report", "--quiet", "--json"}  # fmt: skip
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "context", [None, "--features", "--drop", "--categorical", "--key", "--by", "--lags", "labels"]
+)
+def test_an_option_changes_a_result_or_is_refused_whatever_it_is_combined_with(tmp_path: Path, context: str | None):
+    assert {option for name, option in OPTIONS if name == "run"} == {*SAMPLES, *WITHOUT_EFFECT}
+    k = np.arange(60)
+    frame = pd.DataFrame({"id": np.where(k % 2, "u", "v"), "row": [f"r{n}" for n in k], "a": np.sin(k), "b": k % 3,
+                          "when": [f"{1 + n % 28:02d}/03/2024" for n in k]})  # fmt: skip
+    y: Any = np.where(np.sin(k) > 0.5, "yes", "no") if context == "labels" else np.sin(k) + k % 3
+    frame["y"] = np.where(k % 5 == 1, None, y)  # those of some rows come later, or never
+    frame.to_csv(tmp_path / "d.csv", index=False)
+    first = [] if context in (None, "labels") else [context, *SAMPLES[context]]
+    out = {name: tmp_path / name for name in ("p.jsonl", "m.omkl")}
+
+    def results(*options: str) -> tuple[int, list[bytes]]:
+        found = invoke("run", tmp_path / "d.csv", "-t", "y", "--learner", "raker", *first, *options,
+                       "--predictions", out["p.jsonl"], "--model", out["m.omkl"])  # fmt: skip
+        return found.exit_code, [path.read_bytes() for path in out.values() if found.exit_code == 0]
+
+    code, before = results()
+    assert code == 0
+    ignored = []
+    for option, values in SAMPLES.items():
+        if option != context:
+            code, after = results(option, *values)
+            if code == 0 and after == before:
+                ignored.append(option)
+    assert ignored == []
 
 
 def test_row_by_row_the_second_text_is_one_too_many(data: dict[str, Path]):

@@ -1,10 +1,14 @@
 """Lags for users of river and of scikit-learn."""
 
 import copy
+import json
 import pickle
 
 import numpy as np
+import pandas as pd
+import polars as pl
 import pytest
+from command import invoke
 from river import checks, compose, datasets, evaluate, linear_model, metrics, preprocessing
 
 import omkl
@@ -133,3 +137,172 @@ def test_what_cannot_be_fitted_is_refused():
         Lags(linear_model.LinearRegression()).learn_one({"target lag 1": 2.0}, 1.0)
     with pytest.raises(ValueError, match="inputs of all 2 rows"):
         Lags(linear_model.LinearRegression()).forecast(2, [{}])
+
+
+# Inputs of any kind, and model files
+
+
+def table(n: int = 130) -> pd.DataFrame:
+    """Text, categories, dates, booleans, gaps, and a column and categories that begin later."""
+    rng = np.random.default_rng(3)
+    frame = pd.DataFrame({
+        "temp": rng.normal(size=n).round(3),
+        "town": np.array(["north", "south", "west"])[np.minimum(np.arange(n) // 25, rng.integers(0, 3, n))],
+        "when": pd.date_range("2024-01-01", periods=n, freq="7h"),
+        "open": rng.random(n) < 0.5,
+        "late": np.where(np.arange(n) < 40, np.nan, rng.normal(size=n)),
+    })  # fmt: skip
+    frame.loc[[20, 21, 70], "temp"] = np.nan
+    frame["y"] = 5 + np.sin(np.arange(n) / 3) + (frame["town"] == "south") + 0.1 * rng.normal(size=n)
+    frame.loc[[50, 51], "y"] = np.nan
+    return frame
+
+
+@pytest.mark.parametrize("horizon", [1, 3])
+@pytest.mark.parametrize("columns", [None, {"temp": [0, 1], "late": [1]}], ids=["all", "lagged"])
+def test_tables_with_lags_are_the_same_at_all_interfaces(tmp_path, horizon, columns):
+    frame = table()
+    frame[:110].to_csv(tmp_path / "d.csv", index=False)
+    frame[110:].drop(columns="y").to_csv(tmp_path / "f.csv", index=False)
+    lag_columns = [] if columns is None else ["--lag-columns", "temp=0,1", "--lag-columns", "late=1"]
+    options = ["-t", "y", "--lags", "1,2", "--horizon", horizon, *lag_columns, "--model", tmp_path / "m.omkl"]
+    for command, out in ((["run", tmp_path / "d.csv", *options], "p.csv"),
+                         (["predict", tmp_path / "m.omkl", tmp_path / "f.csv"], "q.csv")):  # fmt: skip
+        assert invoke(*command, "--predictions", tmp_path / out).exit_code == 0
+    known, ahead = (pd.read_csv(tmp_path / name)[["prediction", "lower", "upper"]] for name in ("p.csv", "q.csv"))
+
+    options = {"lags": [1, 2], "columns": columns, "horizon": horizon}
+    sklearn = omkl.Lags(omkl.GraphMKLRegressor(random_state=0), **options)
+    inputs, y = frame.drop(columns="y"), frame["y"]
+    found = [
+        sklearn.predict_interval_then_learn(X, y[at])
+        for X, at in ((inputs[:60], slice(60)), (pl.from_pandas(inputs[60:61]), slice(60, 61)))
+    ]
+    found.append(sklearn.predict_interval_then_learn(inputs[61:110], y[61:110]))
+    np.testing.assert_array_equal(np.vstack(found), known)
+    future = frame[110:].drop(columns="y")
+    np.testing.assert_array_equal(sklearn.predict(future), ahead["prediction"])
+    np.testing.assert_array_equal(sklearn.predict_interval(future), ahead[["lower", "upper"]])
+
+    river = Lags(GraphMKLRegressor(seed=0), **options)
+    y_pred = []
+    for row in frame[:110].to_dict("records"):
+        target = row.pop("y")
+        y_pred.append(river.predict_one(row))
+        river.learn_one(row, target)
+    assert y_pred == known["prediction"].tolist()
+    assert river.forecast(horizon, future[:horizon].to_dict("records")) == ahead["prediction"][:horizon].tolist()
+
+
+@pytest.mark.parametrize("horizon", [1, 3])
+@pytest.mark.parametrize("kind", [omkl.GraphMKLRegressor, omkl.RakerRegressor], ids=lambda c: c.__name__)
+def test_lags_of_scikit_learn_are_saved_and_continue_exactly(tmp_path, horizon, kind):
+    frame = table()
+    X, y = frame.drop(columns="y"), frame["y"]
+    for given in (X, X[["temp"]].fillna(0.0), X[["temp"]].fillna(0.0).to_numpy(), None):
+        model = omkl.Lags(kind(random_state=0), [1, 4], horizon=horizon)
+        assert omkl.from_bytes(omkl.to_bytes(model)).get_params()["lags"] == (1, 4)
+        first, rest = (None, None) if given is None else (given[:60], given[60:])
+        model.fit(first, y[:60])
+        omkl.save(model, tmp_path / "m.omkl")
+        loaded = omkl.load(tmp_path / "m.omkl")
+        np.testing.assert_array_equal(loaded.predict_then_learn(rest, y[60:]), model.predict_then_learn(rest, y[60:]))
+        assert omkl.to_bytes(loaded) == omkl.to_bytes(model)
+        if given is not None:
+            np.testing.assert_array_equal(loaded.predict(given[:4]), model.predict(given[:4]))
+    with pytest.raises(TypeError, match="no regressor of omkl"):
+        omkl.to_bytes(omkl.Lags(linear_model.LinearRegression()))
+
+
+@pytest.mark.parametrize("horizon", [1, 3])
+@pytest.mark.parametrize("text", [True, False], ids=["table", "numbers"])
+def test_lags_of_river_are_saved_and_continue_exactly(tmp_path, horizon, text):
+    frame = table().drop(columns=[] if text else ["town", "when", "late"])
+    rows = frame.drop(columns="y").to_dict("records")
+    for regressor in (GraphMKLRegressor(seed=0), preprocessing.StandardScaler() | GraphMKLRegressor(seed=0)):
+        if text and isinstance(regressor, compose.Pipeline):
+            continue
+        model = Lags(regressor, [1, 4], {"temp": [0, 2]} if text else None, horizon=horizon)
+        for k, (x, y) in enumerate(zip(rows, frame["y"], strict=True)):
+            x = x if text else {"temp": 0.0 if np.isnan(x["temp"]) else x["temp"]}
+            if k == 60:
+                omkl.save(model, tmp_path / "m.omkl")
+                loaded = omkl.load(tmp_path / "m.omkl")
+            for each in (model,) if k < 60 else (model, loaded):
+                if k in (57, 80):
+                    each.predict_one(x, key=k)
+                else:
+                    each.learn_one(x, y)
+                if k == 63:
+                    each.learn_key(57, 4.0)
+            if k >= 60:
+                assert loaded.predict_one(x) == model.predict_one(x)
+        assert omkl.to_bytes(loaded) == omkl.to_bytes(model)
+    with pytest.raises(TypeError, match="got LinearRegression"):
+        omkl.to_bytes(Lags(linear_model.LinearRegression()))
+
+
+def test_inspect_shows_what_a_model_with_lags_has_learned(tmp_path):
+    frame = table()
+    river = Lags(GraphMKLRegressor(seed=0), [1])
+    for row in frame[:30].to_dict("records"):
+        river.learn_one(row, row.pop("y"))
+    sklearn = omkl.Lags(omkl.GraphMKLRegressor(random_state=0), [1]).fit(frame[:30].drop(columns="y"), frame["y"][:30])
+    for model in (sklearn, river):
+        omkl.save(model, tmp_path / "m.omkl")
+        facts = json.loads(invoke("inspect", tmp_path / "m.omkl", "--json").stdout)
+        assert facts["rows"] == 30
+        assert {"town=north", "target lag 1"} <= set(facts["features"])
+
+
+def test_a_pipeline_is_given_text_as_it_is():
+    model = Lags(preprocessing.OneHotEncoder() | GraphMKLRegressor(seed=0), [1])
+    for k, y in enumerate(y_of(30)):
+        model.learn_one({"town": "north" if k % 2 else "south"}, y)
+    # the encoder of the pipeline takes the lag for a category too
+    assert {"town_north", "town_south"} <= set(model.regressor["GraphMKLRegressor"]._core.names)
+
+
+def test_lags_are_for_numbers():
+    with pytest.raises(TypeError, match=r"regressor of omkl.*since lags are past numbers"):
+        omkl.Lags(omkl.GraphMKLClassifier()).fit(None, y_of())
+    with pytest.raises(TypeError, match="must be a regressor, since lags are past numbers"):
+        Lags(omkl.river.GraphMKLClassifier())
+    frame = table()
+    with pytest.raises(ValueError, match="columns must name columns of numbers; 'town' holds text"):
+        omkl.Lags(omkl.GraphMKLRegressor(), columns=["town"]).fit(frame[["town"]], frame["y"])
+    with pytest.raises(ValueError, match="columns must name columns of numbers; 'when' holds timestamps"):
+        Lags(GraphMKLRegressor(), columns=["when"]).learn_one({"when": frame["when"][0]}, 1.0)
+
+
+def test_a_table_that_is_refused_changes_nothing():
+    frame = table()
+    X, y = frame.drop(columns="y"), frame["y"]
+    model, other = (omkl.Lags(omkl.GraphMKLRegressor(random_state=0), [1, 2]).fit(X[:60], y[:60]) for _ in range(2))
+    with pytest.raises(ValueError, match="must be one number for each"):
+        model.partial_fit(X[60:], y[:3])
+    with pytest.raises(ValueError, match="coverage"):
+        model.predict_interval_then_learn(X[60:], y[60:], coverage=3)
+    with pytest.raises(ValueError, match="feature names"):
+        model.fit(X[60:], y[60:]).predict(X[["temp"]])
+    model = omkl.Lags(omkl.GraphMKLRegressor(random_state=0), [1, 2]).fit(X[:60], y[:60])
+    with pytest.raises(ValueError, match="name of a lag"):
+        omkl.Lags(omkl.GraphMKLRegressor(), [1]).fit(X.rename(columns={"late": "target lag 1"}), y)
+    np.testing.assert_array_equal(
+        model.partial_fit(X[60:], y[60:]).predict(X), other.partial_fit(X[60:], y[60:]).predict(X)
+    )
+
+
+def test_text_may_come_after_rows_of_numbers():
+    y = y_of()
+    rows = [{"a": float(k % 7)} | ({"town": "north" if k % 2 else "south"} if k > 50 else {}) for k in range(200)]
+    model = Lags(GraphMKLRegressor(seed=0), [1])
+    for x, target in zip(rows, y, strict=True):
+        model.predict_one(x)
+        model.learn_one(x, target)
+    assert {"a", "town=north", "town=south", "target lag 1"} <= set(model.regressor._core.names)
+    frame = pd.DataFrame({"a": np.arange(200) % 7.0, "b": 1.0})
+    sklearn = omkl.Lags(omkl.GraphMKLRegressor(random_state=0), [1]).fit(frame[:50], y[:50])
+    with pytest.warns(UserWarning, match="holds numbers and text"):
+        sklearn.partial_fit(frame[50:].assign(b="text"), y[50:])
+    assert "b=text" in sklearn.estimator_.core_.names

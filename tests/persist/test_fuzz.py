@@ -86,6 +86,20 @@ def models(folder: Path) -> Iterator[tuple[str, Any]]:
         fleet.learn_rows(["k", "l"] * (ROWS // 2), X, target)
         yield f"fleet {name}", fleet
     yield from pipelines()
+    for name in ("GraphMKLRegressor", "RakerRegressor"):
+        yield f"sklearn targets {name}", estimator(omkl, name, random_state=0).fit(X, np.column_stack((Y, -Y)))
+    targets = omkl.river.MultiTargetRegressor(estimator(omkl.river, "RakerRegressor", seed=0))
+    for x, t in zip(X.tolist(), Y.tolist(), strict=True):
+        targets.learn_one({"u": x[0], "v": x[1]}, {"a": t, "b": -t})
+    yield "river targets", targets
+    frame = pd.DataFrame({"u": X[:, 0], "w": LABELS})
+    lags = {"lags": [1, 3], "columns": {"u": [0, 2]}, "horizon": 2}
+    yield "sklearn lags", omkl.Lags(estimator(omkl, "RakerRegressor", random_state=0), **lags).fit(frame, Y)
+    river_lags = omkl.river.Lags(estimator(omkl.river, "RakerRegressor", seed=0), **lags)
+    for row, t in zip(frame.to_dict("records"), Y.tolist(), strict=True):
+        river_lags.learn_one(row, t)
+    river_lags.predict_one(row, key="k")
+    yield "river lags", river_lags
     yield "sklearn refine", estimator(omkl, "SFGMKLRegressor", refine=True, random_state=0).fit(X, Y)
     for name in omkl.algorithms.names():
         algorithm = omkl.algorithms.get(name)
@@ -266,20 +280,42 @@ def exercise(found: Any) -> None:
         use_stream(found, None)
     elif isinstance(found, (Pipeline, compose.Pipeline)):
         use_pipeline(found)
+    elif isinstance(found, (omkl.Lags, omkl.river.Lags)):
+        use_lags(found)
     elif hasattr(found, "partial_fit"):
         rows = np.resize(X, (ROWS, getattr(found, "n_features_in_", 2)))
         labels = getattr(found, "classes_", LABELS if found.task == "classification" else None)
         known = {"classes": np.unique(labels)} if labels is not None else {}
-        found.partial_fit(rows, Y if labels is None else np.resize(labels, ROWS), **known)
+        outputs = getattr(found, "target_names_", None)
+        numbers = Y if outputs is None else np.tile(Y[:, None], len(outputs))
+        found.partial_fit(rows, numbers if labels is None else np.resize(labels, ROWS), **known)
         found.predict(rows)
         row = {"u": 0.5, "w": "text", "v": None}
-        found.learn_one(row, 1.0 if labels is None else labels[0])
+        number = 1.0 if outputs is None else dict.fromkeys(outputs, 1.0)
+        found.learn_one(row, number if labels is None else labels[0])
         found.predict_one(row)
     elif hasattr(found, "learn_one"):
         for x, y, label in zip(X[:20], Y, LABELS, strict=False):
             row = {"u": x[0], "w": x[1]}
+            outputs = found.predict_one(row)
+            target = dict.fromkeys(outputs or ("a",), float(y)) if isinstance(outputs, dict) else float(y)
+            found.learn_one(row, target if found.task == "regression" else str(label))
+
+
+def use_lags(found: Any) -> None:
+    """Predict and learn; inputs that an edited file names otherwise are refused."""
+    frame = pd.DataFrame({"u": X[:, 0], "w": LABELS})
+    try:
+        if isinstance(found, omkl.Lags):
+            found.predict_then_learn(frame, Y)
+            found.predict(frame[:5])
+            return
+        for row, y in zip(frame[:20].to_dict("records"), Y.tolist(), strict=False):
             found.predict_one(row)
-            found.learn_one(row, float(y) if found.task == "regression" else str(label))
+            found.learn_one(row, y)
+        found.forecast(found.horizon if found.horizon < 9 else 1, [row] * (found.horizon if found.horizon < 9 else 1))
+    except ValueError as error:
+        raise omkl.DivergenceError(str(error)) from error
 
 
 def use_pipeline(found: Any) -> None:

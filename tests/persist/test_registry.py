@@ -37,6 +37,25 @@ def of_river(folder: Path) -> Path:
     return saved(model, folder)
 
 
+def of_river_targets(folder: Path) -> Path:
+    model = omkl.river.MultiTargetRegressor(omkl.river.RakerRegressor(n_features=3, seed=0))
+    model.learn_one({"a": 1.0}, {"b": 2.0, "c": 3.0})
+    return saved(model, folder)
+
+
+def of_sklearn_lags(folder: Path) -> Path:
+    model = omkl.Lags(omkl.RakerRegressor(n_features=3, random_state=0), [1, 2], ["0"], horizon=2)
+    return saved(model.fit(np.ones((5, 1)), np.arange(5.0)), folder)
+
+
+def of_river_lags(folder: Path) -> Path:
+    model = omkl.river.Lags(omkl.river.RakerRegressor(n_features=3, seed=0), [1, 2], ["a"], horizon=2)
+    for k in range(4):
+        model.learn_one({"a": 1.0, "b": "text"}, k)
+    model.predict_one({"a": 1.0, "b": "text"}, key="k")
+    return saved(model, folder)
+
+
 def of_sklearn_step(folder: Path) -> Path:
     return saved(make_pipeline(StandardScaler(), omkl.RakerRegressor(n_features=3)).fit(np.eye(2), np.ones(2)), folder)
 
@@ -93,7 +112,8 @@ def saved(model: Any, folder: Path) -> Path:
 FILES = {
     "online": of_online, "sklearn": of_sklearn, "river": of_river, "fleet": of_fleet, "fleet-key": of_fleet_key,
     "stream": of_stream, "checkpoint": of_checkpoint, "sklearn-step": of_sklearn_step, "river-step": of_river_step,
-    "sklearn-encoder": of_sklearn_encoder, "river-encoder": of_river_encoder,
+    "sklearn-encoder": of_sklearn_encoder, "river-encoder": of_river_encoder, "river-targets": of_river_targets,
+    "sklearn-lags": of_sklearn_lags, "river-lags": of_river_lags,
 }  # fmt: skip
 
 

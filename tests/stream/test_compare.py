@@ -195,7 +195,7 @@ def test_the_command_shows_a_table_or_json_and_writes_a_report(tmp_path: Path):
     [
         (["--learners", "svm"], "--learners must be one of graph-mkl"),
         (["--report", "nowhere/page.html"], "there is no folder 'nowhere'"),
-        (["--features", "y"], "no column to learn 'y' from"),
+        (["--features", "y"], "'y' is both --target and --features"),
     ],
 )
 def test_invalid_arguments_are_one_line_of_message(arguments: list[str], complaint: str, tmp_path: Path):

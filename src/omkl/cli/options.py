@@ -1,5 +1,6 @@
 """The options that the commands for a user's own data share."""
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -71,7 +72,10 @@ Target = Annotated[str, typer.Option("--target", "-t", metavar="COLUMN", help="T
 Key = Annotated[
     str | None, typer.Option(metavar="COLUMN", help="Delayed labels: a target that comes later finds its row by this.")
 ]
-Pending = Annotated[int, typer.Option(min=1, metavar="N", help="Rows that may wait for their target.")]
+Pending = Annotated[
+    int | None,
+    typer.Option(min=1, metavar="N", help="Rows that may wait for a target, with --key; default: 10000."),
+]
 By = Annotated[
     str | None, typer.Option(metavar="COLUMN", help="One model for each value of this column: sensors, users, meters.")
 ]
@@ -118,6 +122,15 @@ def parameter(text: str) -> tuple[str, "Json"]:
         return name.strip(), {"True": True, "False": False, "None": None}.get(value.strip(), value.strip())
 
 
+def parameters(texts: Sequence[str]) -> "dict[str, Json]":
+    """Parameters by name, each given once."""
+    pairs = [parameter(text) for text in texts]
+    for k, (name, _) in enumerate(pairs):
+        if name in dict(pairs[:k]):
+            raise ValueError(f"--set: {name} comes twice; give each parameter once")
+    return dict(pairs)
+
+
 def coverages(values: list[str] | None) -> tuple[float, ...]:
     """Coverages of intervals, each a number that the half widths are tracked for.
 
@@ -144,7 +157,7 @@ def coverages(values: list[str] | None) -> tuple[float, ...]:
 
 def checked_options(data: list[str], **given: Any) -> "Options":
     """The options of a pass over data, checked."""
-    from omkl.stream.options import Options
+    from omkl.stream.options import PENDING_ROWS, Options
     from omkl.stream.parsers import FORMATS
 
     if given.get("format") is not None:
@@ -155,12 +168,17 @@ def checked_options(data: list[str], **given: Any) -> "Options":
     if "learner" in given:
         one_of("--learner", given["learner"], LEARNERS)
     if "parameters" in given:
-        given["parameters"] = dict(parameter(text) for text in given["parameters"] or ())
+        given["parameters"] = parameters(given["parameters"] or ())
+    if "pending" in given:
+        if given["pending"] is not None and given.get("key") is None:
+            raise ValueError("--pending is for --key: how many rows may wait for a target that comes later")
+        given["pending"] = given["pending"] or PENDING_ROWS
     given["coverage"] = coverages(given.get("coverage"))
     for name in ("features", "drop", "categorical", "keep"):
         given[name] = tuple(split_names(given.get(name)))
     given["lag_columns"] = tuple(given.get("lag_columns") or ())
     options = Options(data=tuple(data), **given)
     options.check_columns()
+    options.check_predictions()
     options.lag_settings()  # refuses what it cannot be
     return options

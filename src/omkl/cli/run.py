@@ -68,7 +68,7 @@ def run(
     every: Every = 10_000,
     report: Report = None,
     key: Key = None,
-    pending: Pending = 10_000,
+    pending: Pending = None,
     by: By = None,
     lags: Lags = None,
     lag_columns: LagColumns = None,

@@ -13,9 +13,9 @@ from typing import ClassVar, Literal, NamedTuple, Self, TypeVar
 import numpy as np
 
 from omkl.algorithms.base import AlgorithmSettings, Task
-from omkl.arrays import Array, Matrix, Vector
+from omkl.arrays import Array, Index, Matrix, Vector
 from omkl.estimators.columns import Columns, limits_of
-from omkl.estimators.id_column import label_code
+from omkl.estimators.id_column import CODES, label_code
 from omkl.estimators.inputs import NamedInputs
 from omkl.estimators.rows import Cells
 from omkl.lock import locked
@@ -118,6 +118,7 @@ class NumberCore(Core):
     """A core for regression: what estimators, fleets and streams may ask of it."""
 
     task = "regression"
+    codes = CODES["regression"]
 
     def _codes(self, y: Sequence[float] | Vector) -> Matrix:
         return np.asarray(y, dtype=np.float64)[:, None]
@@ -141,6 +142,13 @@ class NumberCore(Core):
     @abstractmethod
     def learn_row(self, x: Cells, y: float, weight: float) -> None:
         """Learn one row."""
+
+    def start_target(self, scaled: bool) -> None:
+        """Begin with a target of which nothing is known, and which is standardised as it comes if `scaled`."""
+
+    def rounds(self, weight: Vector) -> Index | None:
+        """(rows,): in how many rounds each row is learned; None for one each."""
+        return None
 
     def predict_std(self, X: Matrix) -> Matrix:
         """(rows, 2): mean, and half width of the interval that holds 68 % of the targets."""
@@ -178,6 +186,7 @@ class LabelCore(Core):
     """A core for classification. Scores are what the learners say; the largest is the prediction."""
 
     task = "classification"
+    codes = CODES["classification"]
     unknown: ClassVar[float]  # score of a label that has not come yet
 
     def _codes(self, y: Sequence[Hashable]) -> Matrix:

@@ -8,14 +8,14 @@ from omkl import algorithms
 from omkl.algorithms.base import AlgorithmSettings, EstimatorParameters, Task
 from omkl.estimators.classification import ClassificationCore
 from omkl.estimators.core import LabelCore, NumberCore, Scale
-from omkl.estimators.distribution import DistributionClassificationCore, DistributionRegressionCore
-from omkl.estimators.regression import RegressionCore
+from omkl.estimators.distribution import DistributionClassificationCore
+from omkl.estimators.outputs import NUMBER_CORES, OutputsCore
 from omkl.validation import require
 
 AnyCore = NumberCore | LabelCore
+AnyNumberCore = NumberCore | OutputsCore
 
-# For algorithms that predict one number or score, and for those that predict distributions
-NUMBER_CORES: dict[bool, type[NumberCore]] = {False: RegressionCore, True: DistributionRegressionCore}
+# For algorithms that predict one score, and for those that predict distributions
 LABEL_CORES: dict[bool, type[LabelCore]] = {False: ClassificationCore, True: DistributionClassificationCore}
 
 
@@ -67,10 +67,10 @@ def new_label_core(
     return LABEL_CORES[algorithms.get(learner).distribution](learner, settings, seed, names, scale, classes)
 
 
-def core_of(estimator: object) -> AnyCore | None:
+def core_of(estimator: object) -> AnyCore | OutputsCore | None:
     """The core of an estimator of either API; None if it has learned nothing."""
     core = getattr(estimator, "core_", None) or getattr(estimator, "_core", None)
-    return core if isinstance(core, NumberCore | LabelCore) else None
+    return core if isinstance(core, AnyCore | OutputsCore) else None
 
 
 def settings_of(parameters: EstimatorParameters, task: Task) -> AlgorithmSettings:

@@ -15,8 +15,8 @@ from omkl.engine import Engine
 from omkl.estimators.columns import Columns, drawn, limits_of, problem_of
 from omkl.estimators.core import Core, check_statistics, restored
 from omkl.estimators.cores import AnyCore, core_class, settings_of
-from omkl.estimators.id_column import CODES
 from omkl.estimators.ids import IdStatistics
+from omkl.estimators.outputs import OutputsCore
 from omkl.graph import overlap_work
 from omkl.kernels import Gaussian, dictionary
 from omkl.online import Online
@@ -99,7 +99,7 @@ def decode_parameters(kind: type[EstimatorParameters], body: Json, seed_name: st
     return parameters
 
 
-def require_class(kind: type[EstimatorParameters], core: AnyCore) -> None:
+def require_class(kind: type[EstimatorParameters], core: Core) -> None:
     """An estimator of this class can have this core."""
     demand(issubclass(kind, algorithms.get(core.learner).parameters), "the estimator and its learner differ")
 
@@ -157,7 +157,7 @@ def encode_learned(core: Core, arrays: Arrays) -> dict[str, Json]:
     return body
 
 
-def decode_core(body: Json, arrays: Arrays) -> AnyCore | None:
+def decode_core(body: Json, arrays: Arrays) -> AnyCore | OutputsCore | None:
     if body is None:
         return None
     learner, names = body["learner"], tuple(body["names"])
@@ -189,13 +189,16 @@ def decode_core(body: Json, arrays: Arrays) -> AnyCore | None:
     task: Task = "regression" if shape.target == "number" else "classification"
     demand(body.get("task", task) == task and task in algorithm.tasks, "the task and the problem differ")
     demand(("labels" in body) == (task == "classification"), "there are labels for classification, and for it alone")
-    core = object.__new__(core_class(learner, task))
+    demand("outputs" not in body or task == "regression", "there are outputs for regression alone")
+    several: type[OutputsCore] | None = OutputsCore if "outputs" in body else None
+    core: AnyCore | OutputsCore = object.__new__(several or core_class(learner, task))
     core.learner, core.settings, core.seed, core.columns = learner, settings, int(body["seed"]), columns
     core.inputs = InputScaler(d) if body["scaled"] else None
     core.encoder = decode_encoder(body.get("encoder"), columns.own)
-    demand(core.encoder is None or core.encoder.codes in (0, CODES[task]), "the columns and the task differ")
+    demand(core.encoder is None or core.encoder.codes in (0, core.codes), "the columns and the task differ")
     if "ids" in body:
-        core.ids = IdStatistics.decode(body["ids"], arrays, CODES[task], columns)
+        demand(core.codes > 0, "several targets have no statistics of categories")
+        core.ids = IdStatistics.decode(body["ids"], arrays, core.codes, columns)
     return decode_learned(core, problem, None, body, arrays)
 
 

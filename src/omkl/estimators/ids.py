@@ -7,11 +7,10 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from omkl.algorithms.base import Task
 from omkl.algorithms.invariants import is_count
 from omkl.arrays import Matrix, Vector
 from omkl.estimators.columns import Columns
-from omkl.estimators.id_column import CODES, COUNT, INPUTS, SQUARES, IdColumn, bucket_size, has_ids
+from omkl.estimators.id_column import COUNT, INPUTS, SQUARES, IdColumn, bucket_size, has_ids
 from omkl.estimators.rows import Row
 from omkl.names import BUCKETS, ID_PARTS, id_features
 from omkl.persist import Arrays, Json, claims, demand, float_array
@@ -148,12 +147,12 @@ class WithIds(ABC):
 
     ids: IdStatistics | None = None  # once there are any
     columns: Columns
-    task: ClassVar[Task]
+    codes: ClassVar[int]  # numbers that describe a target; 0 where there are no statistics
     _row_before: Mapping[Hashable, float]  # the last row of features, as the encoder made it
 
     def _add_ids(self, new: Sequence[Hashable]) -> None:
-        if self.ids is None and has_ids(new):
-            self.ids = IdStatistics(CODES[self.task])
+        if self.ids is None and self.codes and has_ids(new):
+            self.ids = IdStatistics(self.codes)
         if self.ids is not None:
             self.ids.add_features(new, self.columns)
 
@@ -174,7 +173,7 @@ class WithIds(ABC):
             self.ids.restore(before)
             raise
 
-    def learned_ids(self, X: Matrix, y: Sequence[Hashable], weight: Vector | None) -> Matrix:
+    def learned_ids(self, X: Matrix, y: Any, weight: Vector | None) -> Matrix:
         """The same for rows whose features are learned in one or more passes."""
         with self.learning_ids(X, y, weight) as rows:
             return rows

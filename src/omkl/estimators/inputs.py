@@ -76,7 +76,7 @@ class NamedInputs(WithIds, Locked):
         try:
             return self._features(x, learn)  # type: ignore[arg-type]  # other cells than numbers are noticed
         except NotANumber:
-            encoder = encoder_after(self.columns.own, self.task)
+            encoder = encoder_after(self.columns.own, self.codes)
             features = encoder.row(x, learn)
             if learn:
                 self.columns, self.encoder = self.columns.as_text(), encoder
@@ -140,14 +140,13 @@ class NamedInputs(WithIds, Locked):
         names = set(names)
         if not (new := in_order({name for name in names if self.columns.place(name) is None})):
             return
-        online = self.online
-        rows = None if self.columns.room else online.algorithm.first_rows(online.problem, online.state)
+        rows = None if self.columns.room else self._all_rows()
         if not (self.columns.room or all(np.isnan(fills.get(name, np.nan)) for name in (*self.names, *new))):
             columns = self.columns.with_names(new)
         elif rows is None:
             columns = self.columns.with_late(new)
         else:
-            columns = self.columns.with_often(new, names, rows[0])
+            columns = self.columns.with_often(new, names, rows[0][0])
         if columns.sharing > self.columns.sharing:
             warnings.warn(SharedFeaturesWarning.of(columns.limits.own, columns.limits.shared), stacklevel=5)
         if columns.number == self.columns.number:
@@ -155,7 +154,7 @@ class NamedInputs(WithIds, Locked):
         elif rows is None:
             self._grow(columns)
         else:
-            self._learn_again(columns, fills, *rows)
+            self._learn_again(columns, fills, rows)
         self._add_ids([name for name in new if name in fills])
 
     def _grow(self, columns: Columns) -> None:
@@ -171,18 +170,32 @@ class NamedInputs(WithIds, Locked):
             online.become(longer)
         self.columns, self.inputs, self._raw, self._row = columns, inputs, raw, row
 
-    def _learn_again(self, columns: Columns, fills: Mapping[Any, float], X: Matrix, y: Vector, weight: Vector) -> None:
+    def _all_rows(self) -> list[tuple[Matrix, Vector, Vector]] | None:
+        """(X, y, weights) of all rows so far, for each learner; None if these are no longer stored."""
+        stored = []
+        for online in self.learners:
+            if (rows := online.algorithm.first_rows(online.problem, online.state)) is None:
+                return None
+            stored.append(rows)
+        return stored
+
+    def _learn_again(
+        self, columns: Columns, fills: Mapping[Any, float], rows: list[tuple[Matrix, Vector, Vector]]
+    ) -> None:
         """Continue as if there had been these columns from the start: all rows so far are learned again."""
-        again = Online(self.learner, self._problem(columns), self.seed)
-        wider = np.full((len(X), columns.number), self.missing)
-        columns.fill(wider.T, fills.keys(), fills.values())
-        columns.fill(wider.T, self.names, X.T)
-        again.run_unchecked(wider, y, weight)
-        if again.t < self.online.t:  # rows of weight 0 are not stored
-            end = again.checkpoint()
-            again.restore(end._replace(state=end.state._replace(t=self.online.t)))
+        first = Online(self.learner, self._problem(columns), self.seed)
+        again = [first, *(first.fresh_copy(self.seed) for _ in rows[1:])]
+        for after, online, (X, y, weight) in zip(again, self.learners, rows, strict=True):
+            wider = np.full((len(X), columns.number), self.missing)
+            columns.fill(wider.T, fills.keys(), fills.values())
+            columns.fill(wider.T, self.names, X.T)
+            after.run_unchecked(wider, y, weight)
+            if after.t < online.t:  # rows of weight 0 are not stored
+                end = after.checkpoint()
+                after.restore(end._replace(state=end.state._replace(t=online.t)))
         raw, row = np.empty((2, columns.number))
-        self.online.become(again)
+        for online, after in zip(self.learners, again, strict=True):
+            online.become(after)
         self.columns, self._raw, self._row = columns, raw, row
 
     def rows_of(self, names: Sequence[Hashable], X: Matrix) -> Matrix:

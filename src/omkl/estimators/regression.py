@@ -6,7 +6,7 @@ from typing import Self
 import numpy as np
 
 from omkl.algorithms.base import AlgorithmSettings
-from omkl.arrays import Matrix, Vector
+from omkl.arrays import Index, Matrix, Vector
 from omkl.estimators.core import NumberCore, Scale, only, restored
 from omkl.estimators.rounds import rounds_of
 from omkl.estimators.rows import Cells
@@ -26,11 +26,14 @@ class RegressionCore(NumberCore):
         classes: Sequence[Hashable] | None = None,
     ) -> None:
         super().__init__(learner, settings, seed, names, scale)
-        self.target = TargetScaler() if scale == "online" else None
+        self.start_target(scaled=scale == "online")
+
+    def start_target(self, scaled: bool) -> None:
+        self.target = TargetScaler() if scaled else None
 
     def fresh_copy(self, rng: np.random.Generator) -> Self:
         other = super().fresh_copy(rng)
-        other.target = None if self.target is None else TargetScaler()
+        other.start_target(scaled=self.target is not None)
         return other
 
     def scalers(self) -> dict[str, RunningStatistics]:
@@ -42,28 +45,30 @@ class RegressionCore(NumberCore):
             return f if self.target is None else self.target.inverse_transform(f)
 
     def learn_features(self, X: Matrix, y: Vector, weight: Vector | None = None) -> Vector:
-        if weight is not None and (weight > 1).any():
-            rounds = rounds_of(weight)
+        if weight is not None and (rounds := self.rounds(weight)) is not None:
             rows = np.repeat(np.arange(len(X)), rounds)
             first = np.cumsum(rounds) - rounds
             predictions: Vector = self._learn_whole(X[rows], y[rows], (weight / rounds)[rows])[first]
             return predictions
         return self._learn_whole(X, y, weight)
 
+    def rounds(self, weight: Vector) -> Index | None:
+        return rounds_of(weight) if (weight > 1).any() else None
+
     def _learn_whole(self, X: Matrix, y: Vector, weight: Vector | None) -> Vector:
         """The prediction of each row before it was learned; one round for each row, all rows or none."""
         with self._lock:
-            if self.inputs is None or self.target is None:
+            if self.target is None:
                 return self.online.run_whole(X, y, weight)
-            before, t = (self.inputs.stats.copy(), self.target.stats.copy()), self.online.t
+            before, t = {name: scaler.stats.copy() for name, scaler in self.scalers().items()}, self.online.t
             try:
-                Xs = self.inputs.learn(X)
+                Xs = X if self.inputs is None else self.inputs.learn(X)
                 ys, shift, scale = self.target.learn(y)
                 return shift + scale * self.online.run_whole(Xs, ys, weight)
             except BaseException:  # also too little memory, or Ctrl-C
                 if self.online.t == t:
-                    self.inputs.restore(before[0])
-                    self.target.restore(before[1])
+                    for name, scaler in self.scalers().items():
+                        scaler.restore(before[name])
                 raise
 
     def predict_row(self, x: Cells) -> float:

@@ -6,10 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from omkl.algorithms.base import Task
 from omkl.arrays import Vector
 from omkl.engine import gather
-from omkl.estimators.id_column import CODES
 
 if TYPE_CHECKING:
     from omkl.encoder import Encoder
@@ -26,12 +24,12 @@ def check_row(x: Cells) -> Vector:
     return values
 
 
-def encoder_after(names: Sequence[Hashable], task: Task) -> "Encoder":
-    """An encoder for what comes after rows of numbers with these names."""
+def encoder_after(names: Sequence[Hashable], codes: int) -> "Encoder":
+    """An encoder for what comes after rows of numbers with these names; so many numbers describe a target."""
     from omkl.encoder import Encoder, text_names, warn  # pyarrow takes time to load, and numbers do without
 
     encoder = Encoder.of_numbers(text_names(names), warn)
-    encoder.codes = CODES[task]
+    encoder.codes = codes
     return encoder
 
 

@@ -1,5 +1,8 @@
 """Models of `omkl run` as model files: the JSON body and the arrays."""
 
+import copy
+from typing import Any
+
 from omkl import persist
 from omkl.encoder.columns import Encoder
 from omkl.lags import ONE_SERIES, LagSettings
@@ -7,6 +10,7 @@ from omkl.notices import Notices
 from omkl.persist import Arrays, Codec, Json, claims, demand, float_array
 from omkl.stream.estimators import to_estimator
 from omkl.stream.learner import new_learner
+from omkl.stream.loaded import TableModel
 from omkl.stream.model import StreamModel
 from omkl.stream.predictions import DEFAULT_COVERAGE, Ends
 from omkl.stream.prepare import Preparer
@@ -125,9 +129,11 @@ def _check_waiting(task: str | None, key: object, y_pred: object, probabilities:
         claims.number(probability, "the probability of a label")
 
 
-def _encode(model: StreamModel, compact: bool) -> tuple[Json, Arrays]:
+def _encode(model: StreamModel | TableModel, compact: bool) -> tuple[Json, Arrays]:
     arrays: Arrays = {}
+    if isinstance(model, TableModel):
+        model = copy.deepcopy(model).model  # one moment, whatever other threads learn meanwhile
     return encode(model, arrays), arrays
 
 
-persist.register("stream", Codec((StreamModel,), _encode, decode, to_estimator))
+persist.register("stream", Codec[Any]((StreamModel, TableModel), _encode, decode, to_estimator))

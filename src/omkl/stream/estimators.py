@@ -13,9 +13,11 @@ from omkl.encoder import Encoder
 from omkl.encoder.cells import digits
 from omkl.estimators.core import Core
 from omkl.estimators.cores import AnyCore, core_of
+from omkl.estimators.outputs import OutputsCore
 from omkl.notices import Notices
 from omkl.persist import Json
 from omkl.stream.learner import SingleModel, new_learner
+from omkl.stream.loaded import TableModel
 from omkl.stream.model import StreamModel
 from omkl.stream.prepare import Preparer
 from omkl.stream.raw import DataError
@@ -25,13 +27,13 @@ if TYPE_CHECKING:
     from omkl.estimators.sklearn.base import Estimator
 
 
-def to_estimator(model: StreamModel) -> "Estimator | StreamModel":
+def to_estimator(model: StreamModel) -> "Estimator | TableModel":
     """The estimator, of scikit-learn's API and with river's methods, that goes on from where the model is.
 
-    A model for each key stays what it is, and so does one with lags.
+    No estimator stands for a model per key, or for one with lags.
     """
     if model.preparer.lagged is not None or not isinstance(model.learner, SingleModel) or model.learner.core is None:
-        return model
+        return TableModel(model)
     core = model.learner.core
     if len(model.waiting):
         warnings.warn(
@@ -57,6 +59,11 @@ def of_estimator(estimator: object, target: str | None, where: str) -> StreamMod
     core = core_of(estimator)
     if core is None:
         raise DataError(f"{where}: a {type(estimator).__name__} that has learned nothing; fit it first")
+    if isinstance(core, OutputsCore):
+        raise DataError(
+            f"{where}: it has {len(core.outputs)} targets, and the command line has one; use it in Python, or save an "
+            "estimator for each target"
+        )
     core = copy.deepcopy(core)
     notices = Notices()
     name = target or getattr(estimator, "target_name_", None)

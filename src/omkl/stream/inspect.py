@@ -13,9 +13,11 @@ from omkl import persist
 from omkl.arrays import Vector
 from omkl.estimators.core import Core
 from omkl.estimators.cores import core_of
+from omkl.estimators.outputs import OutputsCore
 from omkl.online import Online
 from omkl.stream.checkpoint import Checkpoint
 from omkl.stream.display import kernel_name
+from omkl.stream.estimators import is_estimator
 from omkl.stream.model import StreamModel
 
 Facts = dict[str, persist.Json]
@@ -29,15 +31,17 @@ def facts(path: str) -> Facts:
 @singledispatch
 def describe(model: object, out: Facts) -> Facts:
     """`out` with the facts about a model; any class without a function of its own is an estimator or a pipeline."""
-    if steps := dict(getattr(model, "steps", ())):  # a pipeline of scikit-learn or river
+    if not is_estimator(model) and (steps := dict(getattr(model, "steps", ()))):  # of scikit-learn or river
         return describe(list(steps.values())[-1], out) | {"kind": f"pipeline: {', '.join(map(str, steps))}"}
     out |= {"kind": f"{type(model).__module__.rpartition('.')[2]} {type(model).__name__}"}
-    core = core_of(model)
+    wrapped = getattr(model, "estimator_", None) or getattr(model, "regressor", None)  # of a model with lags
+    core = core_of(model) or core_of(wrapped)
     if core is None:
         return out | {"rows": 0}
     out |= {"learner": core.learner, "rows": core.online.t, "seed": core.seed, "features": [str(n) for n in core.names]}
     labels = [str(label) for label in core.labels]
-    return out | ({"labels": labels} if labels else {}) | kernels_of(core)
+    targets = {"targets": [str(name) for name in core.outputs]} if isinstance(core, OutputsCore) else {}
+    return out | targets | ({"labels": labels} if labels else {}) | kernels_of(core)
 
 
 @describe.register
@@ -83,7 +87,7 @@ def _(online: Online, out: Facts) -> Facts:
 
 
 def kernels_of(core: Core) -> Facts:
-    """The kernels of a core with their weights, averaged over labels, and the graph."""
+    """The kernels of a core with their weights, averaged over labels or targets, and the graph."""
     names = [str(kernel) for kernel in core.settings.all_kernels]
     return with_graph(core.online, names, core.kernel_weights().mean(axis=0))
 
@@ -128,6 +132,8 @@ def show(found: Facts, console: Console) -> None:
     if found.get("parameters"):
         chosen = ", ".join(f"{name}={json.dumps(value)}" for name, value in found["parameters"].items())
         table.add_row("parameters", escape(chosen))
+    if found.get("targets"):
+        table.add_row("targets", escape(", ".join(found["targets"][:20])))
     if found.get("labels"):
         table.add_row("labels", escape(", ".join(found["labels"][:20])))
     console.print(table)

@@ -7,6 +7,7 @@ import numpy as np
 
 from omkl.arrays import Index, Matrix
 from omkl.encoder.columns import Encoded, Encoder
+from omkl.estimators.lagged import hidden_features, lagged_values
 from omkl.lags import LARGEST_LAG, LagSettings, Past
 from omkl.notices import Notify
 from omkl.stream.names import listed
@@ -63,21 +64,14 @@ class LaggedColumns:
 
     def hidden(self, encoder: Encoder) -> set[str]:
         """Features of lagged columns whose value in the row itself is not used."""
-        replaced = tuple(encoder.columns[name].own for name in self.settings.replaced if name in encoder.columns)
-        made = tuple(f"{name}{ending}" for name in replaced for ending in ("=", " missing", " other"))
-        return {name for name in encoder.features if name in replaced or (made and name.startswith(made))}
+        return hidden_features(self.settings, encoder)
 
     def _values(self, encoder: Encoder, encoded: Encoded, y: Matrix) -> Matrix:
         """(rows, 1 + columns): the target and the lagged columns as numbers."""
-        columns = [y]
-        for name in self.settings.columns:
-            column = encoder.columns.get(name)
-            if column is not None and column.kind not in (None, "number"):
-                what = "timestamps" if column.kind == "time" else "text"
-                raise DataError(f"--lag-columns must name columns of numbers; {name!r} holds {what}")
-            unknown = np.full(len(y), np.nan)
-            columns.append(unknown if column is None else encoded.features.get(column.own, unknown))
-        return np.column_stack(columns)
+        try:
+            return lagged_values(self.settings, encoder, encoded.features, y, "--lag-columns")
+        except ValueError as error:
+            raise DataError(str(error)) from None
 
     def _notify_known_ahead(self, encoder: Encoder) -> None:
         own = [name for name, column in encoder.columns.items()

@@ -15,6 +15,7 @@ from omkl.estimators.core import Core, LabelCore
 from omkl.estimators.cores import AnyCore
 from omkl.estimators.declaration import Declaration
 from omkl.estimators.inputs import NOT_FILLED
+from omkl.estimators.outputs import OutputsCore
 from omkl.estimators.rows import in_order
 from omkl.kernels import Kernel
 from omkl.notices import Notify
@@ -231,7 +232,8 @@ class SingleModel:
         core = files.decode_core(body["core"], arrays)
         names = claims.strings(body["names"], "the features")
         demand(core is not None and body["fleet"] is None, "no model")
-        if core is not None:
+        demand(not isinstance(core, OutputsCore), "a stream has one target")
+        if core is not None and not isinstance(core, OutputsCore):
             same = core.task == self.declaration.task and core.learner == self.declaration.algorithm
             demand(same, "the task or the learner of the stream and of its model differ")
             demand(all(type(word) is str for word in (*core.names, *core.labels)), "names and labels must be text")

@@ -14,6 +14,7 @@ from omkl.stream.raw import DataError
 from omkl.validation import require
 
 PIECE_ROWS = 10_000
+PENDING_ROWS = 10_000
 
 
 class Checked(Protocol):
@@ -42,7 +43,7 @@ class Options:
     probabilities: bool = False  # of all labels, in the predictions
     coverage: tuple[float, ...] = ()  # of the intervals; none for that of 90 %
     key: str | None = None
-    pending: int = 10_000
+    pending: int = PENDING_ROWS
     by: str | None = None
     lags: str | None = None  # of the target
     lag_columns: tuple[str, ...] = ()  # names, or NAME=lags
@@ -110,9 +111,28 @@ class Options:
         for option, name in (("--target", self.target), ("--key", self.key), ("--by", self.by)):
             if name and name in self.drop:
                 raise DataError(f"{name!r} is both {option} and --drop; leave it out of one of them")
+            if name and name in self._lagged() and option != "--target":
+                raise DataError(f"{name!r} is both {option} and --lag-columns; it is no number to learn from")
+            if name and name in self.features:
+                raise DataError(f"{name!r} is both {option} and --features; it is not learned from, leave it out")
+            if name and name in self.categorical and option != "--target":
+                raise DataError(f"{name!r} is both {option} and --categorical; it is not learned from, leave it out")
         if self.target and self.target in self.categorical:
             raise DataError(f"{self.target!r} is both --target and --categorical; --task classification takes numeric "
                             "codes as labels")  # fmt: skip
+        if self.features and self.drop:
+            both = next((name for name in self.drop if name in self.features), None)
+            what = "--drop leaves nothing out" if both is None else f"{both!r} is in both"
+            raise DataError(f"--features names all columns to learn from, so {what}; use one of them")
+        for name in self.categorical:
+            if name in self.drop or (self.features and name not in self.features):
+                option = "in --drop" if name in self.drop else "not in --features"
+                raise DataError(f"{name!r} is in --categorical and {option}; it is not learned from")
+
+    def check_predictions(self) -> None:
+        """Refuse columns to be written beside predictions where none are written."""
+        if self.keep and self.predictions is None:
+            raise DataError("--keep says what is written beside the predictions; give --predictions FILE")
 
     def lag_settings(self) -> LagSettings | None:
         """The past values to learn from, checked."""

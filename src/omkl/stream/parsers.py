@@ -50,6 +50,19 @@ class Reading:
     skipped: int = 0
     columns: NamedColumns = field(default_factory=NamedColumns)  # those that must be there
 
+    def check_kind(self, name: str, kind: Format) -> None:
+        """Refuse options that say nothing about a file of this kind."""
+        of_csv = {"--delimiter": self.delimiter is not None, "--no-header": not self.header}
+        given = [option for option, chosen in of_csv.items() if chosen and kind not in ("csv", "tsv")]
+        if self.encoding is not None and kind in ("parquet", "arrow"):
+            given.append("--encoding")
+        if given:
+            wanted = "text" if given == ["--encoding"] else "CSV"
+            raise DataError(f"{name}: {given[0]} is for {wanted}, and this is {kind}; leave it out")
+        if kind == "tsv" and self.delimiter not in (None, "\t", "\\t", "tab"):
+            raise DataError(f"{name}: the delimiter of TSV is the tab, not {self.delimiter!r} (--delimiter); "
+                            "pass --format csv")  # fmt: skip
+
 
 class CsvParser:
     def __init__(self, reading: Reading, name: str, head: bytes, kind: Format) -> None:

@@ -19,6 +19,7 @@ from omkl.stream.history import Errors, History
 from omkl.stream.linear import LinearModel
 from omkl.stream.lock import locked
 from omkl.stream.model import StreamModel
+from omkl.stream.names import suggestion
 from omkl.stream.options import PIECE_ROWS, Options
 from omkl.stream.parsers import Reading
 from omkl.stream.paths import check_files
@@ -135,6 +136,7 @@ class Run:
                 if self.source.rows == 0 and not self.resumed and not self.stop.requested:
                     why = "no row can be used" if self.source.records else "a header and no rows"
                     raise DataError(f"{', '.join(self.options.data)}: {why}; nothing was learned")
+                self._notify_threshold()
                 self._finish(new)
             finally:
                 if self.writer is not None:
@@ -202,6 +204,13 @@ class Run:
             self.writer.sync()
             progress.written, progress.partial = self.writer.size, self.writer.partial
         persist.save(Checkpoint(self.model, self.history, progress), self.options.checkpoint)
+
+    def _notify_threshold(self) -> None:
+        threshold, learner = self.model.threshold, self.model.learner
+        if threshold is not None and learner is not None and threshold.label not in (None, *learner.labels):
+            name = threshold.label or ""
+            self.notices("threshold", f"there was no label {name!r} (--threshold){suggestion(name, learner.labels)}; "
+                         "no prediction was changed by it")  # fmt: skip
 
     def _finish(self, new: bool) -> None:
         """Everything in its place. If it is killed in between, the same command does these steps again."""

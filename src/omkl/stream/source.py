@@ -139,6 +139,7 @@ class Source:
             if start.startswith(magic):
                 raise DataError(f"{name}: {what}; wanted CSV, TSV, JSON lines, Parquet or Arrow")
         kind = self.reading.format or _guess(stem, start)
+        self.reading.check_kind(name, kind)
         if kind in ("parquet", "arrow"):
             yield from self._cut_binary(name, raw, kind, compressed=stream is not raw)
         else:

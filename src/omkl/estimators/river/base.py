@@ -22,7 +22,7 @@ from river import base, proba
 from river.conf.interval import Interval
 
 from omkl import validation
-from omkl.algorithms.base import AlgorithmSettings, Task
+from omkl.algorithms.base import AlgorithmSettings, EstimatorParameters, Task
 from omkl.arrays import Matrix, Vector
 from omkl.estimators.classification import stacked
 from omkl.estimators.core import Core, LabelCore, NumberCore, Scale, make_seed
@@ -51,6 +51,7 @@ class Estimator(Locked, Generic[C, Y]):
     """
 
     task: ClassVar[Task]
+    codes: ClassVar[int]  # numbers that describe a target, in columns of many categories
 
     max_waiting: int = 1000
     seed: int | None = None
@@ -76,6 +77,11 @@ class Estimator(Locked, Generic[C, Y]):
 
         def _get_params(self) -> dict[str, object]: ...  # of river's base classes
 
+    @property
+    def _parameters(self) -> EstimatorParameters:
+        """The estimator whose parameters are used."""
+        return self
+
     def _new_core(self, settings: AlgorithmSettings, seed: int, names: Sequence[Hashable], scale: Scale) -> C:
         raise NotImplementedError
 
@@ -84,9 +90,9 @@ class Estimator(Locked, Generic[C, Y]):
         """The core; if this is the first row, one that knows these features."""
         if self._core is None:
             # without any feature there is still a constant to learn
-            features = in_order(set(names)) or [""]
-            scale = self.scale if isinstance(self, Scaling) else "none"
-            self._core = self._new_core(settings_of(self, self.task), make_seed(self.seed), features, scale)
+            features, parameters = in_order(set(names)) or [""], self._parameters
+            scale = parameters.scale if isinstance(parameters, Scaling) else "none"
+            self._core = self._new_core(settings_of(parameters, self.task), make_seed(self.seed), features, scale)
         return self._core
 
     @locked
@@ -100,9 +106,9 @@ class Estimator(Locked, Generic[C, Y]):
         except NotANumber:
             plain = False
         if not plain:
-            features = encoder_after((), self.task).row(x)
+            features = encoder_after((), self.codes).row(x)
             if features:  # the row is encoded again when it is learned
-                self._start(features).encoder = encoder_after((), self.task)
+                self._start(features).encoder = encoder_after((), self.codes)
             return self._core
         return self._start(x)
 
@@ -152,7 +158,7 @@ class Estimator(Locked, Generic[C, Y]):
         else:
             from omkl.encoder import of_frame  # pyarrow takes time to load, and numbers do without
 
-            rows = learnable(core, of_frame(frame), self.task)
+            rows = learnable(core, of_frame(frame), self.codes)
             if core is None and not rows.new:
                 return len(frame), []
             start = 0 if core else rows.start
@@ -164,6 +170,7 @@ class Regressor(Estimator[NumberCore, float], base.MiniBatchRegressor):
     """A number as target."""
 
     task = "regression"
+    codes = NumberCore.codes
 
     def _new_core(self, settings: AlgorithmSettings, seed: int, names: Sequence[Hashable], scale: Scale) -> NumberCore:
         return new_number_core(self.algorithm_name, settings, seed, names, scale)
@@ -216,6 +223,7 @@ class Classifier(Estimator[LabelCore, Hashable], base.MiniBatchClassifier):
     """A label as target; new labels may come at any time."""
 
     task = "classification"
+    codes = LabelCore.codes
 
     def _new_core(self, settings: AlgorithmSettings, seed: int, names: Sequence[Hashable], scale: Scale) -> LabelCore:
         return new_label_core(self.algorithm_name, settings, seed, names, scale)

@@ -4,10 +4,12 @@ import copy
 import datetime
 import math
 from collections.abc import Hashable
+from typing import Any
 
 from omkl import persist
 from omkl.estimators import files
 from omkl.estimators.core import Core, LabelCore
+from omkl.estimators.outputs import OutputsCore
 from omkl.estimators.river import estimators
 from omkl.estimators.river.base import Estimator
 
@@ -27,12 +29,23 @@ def _encode(model: RiverEstimator, compact: bool) -> tuple[persist.Json, persist
         "class": type(model).__name__,
         "parameters": files.encode_parameters(model._get_params(), "seed", None),
         "core": files.encode_core(model._core, arrays, compact),
-        "waiting": [
-            [persist.plain(key), [[persist.plain(name), _cell(value)] for name, value in row.items()]]
-            for key, row in model._waiting.items()
-        ],
+        "waiting": encode_waiting(model),
     }
     return body, arrays
+
+
+def encode_waiting(model: Estimator[Any, Any]) -> persist.Json:
+    """The rows that wait for their label."""
+    return [
+        [persist.plain(key), [[persist.plain(name), encode_cell(value)] for name, value in row.items()]]
+        for key, row in model._waiting.items()
+    ]
+
+
+def decode_waiting(model: Estimator[Any, Any], body: persist.Json) -> None:
+    """Take over what `encode_waiting` returned."""
+    model._waiting = {key: {name: decode_cell(cell) for name, cell in row} for key, row in body}
+    persist.demand(len(model._waiting) <= model.max_waiting, "more rows are waiting than max_waiting allows")
 
 
 def _decode(body: persist.Json, arrays: persist.Arrays) -> RiverEstimator:
@@ -44,20 +57,20 @@ def _decode(body: persist.Json, arrays: persist.Arrays) -> RiverEstimator:
         persist.demand(core.task == kind.task, "the estimator and what it learned are for different tasks")
         files.require_class(kind, core)
         persist.demand(not isinstance(core, LabelCore) or core.most_labels is None, "a river estimator takes any label")
+        persist.demand(not isinstance(core, OutputsCore), "a river estimator has one target")
     model._core = core
-    model._waiting = {key: {name: _cell_of(cell) for name, cell in row} for key, row in body["waiting"]}
-    persist.demand(len(model._waiting) <= model.max_waiting, "more rows are waiting than max_waiting allows")
+    decode_waiting(model, body["waiting"])
     return model
 
 
-def _cell(value: object) -> persist.Json:
-    """A cell of a waiting row."""
+def encode_cell(value: object) -> persist.Json:
+    """A cell of a row that waits."""
     if isinstance(value, datetime.date):  # and times, which are dates
         return [type(value) is datetime.date, value.isoformat()]
     return persist.plain(value, "cells of rows that wait for their label")
 
 
-def _cell_of(body: persist.Json) -> object:
+def decode_cell(body: persist.Json) -> object:
     if isinstance(body, list):
         persist.demand(len(body) == 2 and isinstance(body[1], str), "a waiting row has a cell that is no timestamp")
         kind = datetime.date if body[0] else datetime.datetime

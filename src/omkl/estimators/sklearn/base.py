@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets, unique_labels
 from sklearn.utils.validation import _num_samples, check_is_fitted
@@ -20,13 +20,14 @@ from omkl import algorithms, validation
 from omkl.algorithms.base import Task
 from omkl.arrays import Array, Matrix, Vector
 from omkl.estimators import plots
-from omkl.estimators.core import Core, LabelCore, NumberCore, Scale, make_seed
-from omkl.estimators.cores import Scaling, new_label_core, new_number_core, settings_of
+from omkl.estimators.core import Core, LabelCore, Scale, make_seed
+from omkl.estimators.cores import Scaling, new_label_core, settings_of
 from omkl.estimators.documentation import with_parameters
+from omkl.estimators.id_column import CODES
 from omkl.estimators.sklearn import inputs
 from omkl.estimators.sklearn.fitting import FitRows, checked_weights, passes, unchanged_on_error, warn_if_sorted
 from omkl.estimators.sklearn.inputs import Rows
-from omkl.estimators.sklearn.single import SingleLabels, SingleNumbers
+from omkl.estimators.sklearn.single import SingleLabels
 from omkl.features import column_names
 from omkl.kernels import Kernel
 from omkl.lock import Locked, LockOnDemand, locked
@@ -46,6 +47,7 @@ class FittedAttributes:
     n_features_in_: int
     feature_names_in_: Array  # where the features came with names
     target_name_: str  # where the target came with one
+    target_names_: list[Hashable]  # where there are several
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -97,6 +99,11 @@ class Estimator(Locked, BaseEstimator, FittedAttributes):  # type: ignore[misc] 
         raise NotImplementedError
 
     @property
+    def codes(self) -> int:
+        """Numbers that describe a target, in columns of many categories."""
+        return CODES[self.task]
+
+    @property
     def accepts_missing(self) -> bool:
         """Whether NaN in an array stands for a missing value; in frames it always does."""
         return algorithms.get(self.algorithm_name).distribution  # these scale their inputs themselves
@@ -118,7 +125,7 @@ class Estimator(Locked, BaseEstimator, FittedAttributes):  # type: ignore[misc] 
         core = self.core_
         return passes(
             FitRows(X, y, weight), bool(self.shuffle), self.epochs, core.seed,
-            lambda part: core.learned_ids(part.X, part.y.tolist(), part.weight),
+            lambda part: core.learned_ids(part.X, part.y, part.weight),
         )  # fmt: skip
 
     def _fitted(self) -> Self:
@@ -156,71 +163,6 @@ class Estimator(Locked, BaseEstimator, FittedAttributes):  # type: ignore[misc] 
     def plot_weights(self, ax: "Axes | None" = None) -> "Axes":
         """Draw the weight of every kernel over its length scale; returns the Axes (needs omkl[plot])."""
         return plots.weights(self.kernels_, np.atleast_2d(self.kernel_weights_).mean(axis=0), ax)
-
-
-class Regressor(RegressorMixin, Estimator, SingleNumbers):  # type: ignore[misc]  # scikit-learn has no types
-    """A number as target."""
-
-    task = "regression"
-    core_: NumberCore
-
-    def __sklearn_tags__(self) -> "Tags":
-        tags: Tags = super().__sklearn_tags__()
-        tags.regressor_tags.poor_score = True  # one gradient step a row, one pass over few rows
-        return tags
-
-    def new_core(self, names: Sequence[Hashable] | None = None) -> NumberCore:
-        names = names or column_names(self.n_features_in_)
-        return new_number_core(self.algorithm_name, settings_of(self, self.task), self.seed(), names, self._scale)
-
-    def _validated(self, X: ArrayLike, y: ArrayLike, reset: bool) -> tuple[Rows, Vector]:
-        return inputs.checked_with_target(self, X, y, reset, numeric=True)
-
-    @locked
-    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
-        """Forget what was learned and learn the rows, `epochs` times, in a random order unless `shuffle` is False."""
-        with unchanged_on_error(self):
-            rows, targets = self._validated(X, y, reset=True)
-            for part in self._passes(inputs.start(self, rows), targets, sample_weight):
-                self.core_.learn_features(part.X, np.asarray(part.y, dtype=np.float64), part.weight)
-        return self
-
-    @locked
-    def partial_fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
-        """Learn the rows in their order, starting from what was learned before."""
-        self._learn(X, y, sample_weight)
-        return self
-
-    @locked
-    def predict_then_learn(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Vector:
-        """The prediction of each row, made before that row is learned (one call for all rows)."""
-        return self._learn(X, y, sample_weight)
-
-    @locked
-    def predict(self, X: ArrayLike) -> Vector:
-        """Predictions; nothing is learned."""
-        core = self._fitted().core_
-        return core.predict(self._rows(X))
-
-    def _predict_unchecked(self, X: Matrix) -> Vector:
-        return self.core_.predict(X)
-
-    def _learn_unchecked(self, X: Matrix, y: Array) -> Vector:
-        return self.core_.learn_rows(X, np.asarray(y, dtype=np.float64))
-
-    def _learn(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None) -> Vector:
-        first = not hasattr(self, "core_")
-        if not first and _num_samples(X) == 0:
-            return np.empty(0)
-        rows, targets = self._validated(X, y, reset=first)
-        weight = None if sample_weight is None else checked_weights(sample_weight, targets)
-        return self._learn_checked(rows, targets, weight, first)
-
-    def _learn_checked(self, rows: Rows, targets: Vector, weight: Vector | None, first: bool) -> Vector:
-        def learn(X: Matrix, at: slice) -> Vector:
-            return self.core_.learn_rows(X, targets[at], None if weight is None else weight[at])
-
-        return inputs.learn(self, rows, first, lambda X: self.core_.predict(X), learn, np.zeros(1))
 
 
 class Classifier(ClassifierMixin, Estimator, SingleLabels):  # type: ignore[misc]  # scikit-learn has no types

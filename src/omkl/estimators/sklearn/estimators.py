@@ -5,9 +5,10 @@ from typing import TYPE_CHECKING
 
 from omkl.algorithms import graph_mkl, omkl_gf, omkr, raker, rfomkr, sfg_mkl
 from omkl.estimators.cores import Scaling
-from omkl.estimators.sklearn.base import Classifier, Regressor
+from omkl.estimators.sklearn.base import Classifier
 from omkl.estimators.sklearn.graphs import RefinedGraphMixin, SimilarityGraphMixin
 from omkl.estimators.sklearn.intervals import IntervalRegressor
+from omkl.estimators.sklearn.regression import Regressor
 
 if TYPE_CHECKING:
     from sklearn.utils import Tags

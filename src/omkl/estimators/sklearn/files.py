@@ -11,6 +11,7 @@ from omkl.algorithms.base import Task
 from omkl.arrays import Array
 from omkl.estimators import files
 from omkl.estimators.core import LabelCore
+from omkl.estimators.outputs import OutputsCore
 from omkl.estimators.sklearn import estimators
 from omkl.estimators.sklearn.base import Estimator
 from omkl.features import column_names
@@ -107,6 +108,8 @@ def decode(body: persist.Json, arrays: persist.Arrays) -> Estimator:
     if "target_name_" in fitted:
         model.target_name_ = claims.string(fitted["target_name_"], "the target")
     persist.demand(("classes_" in fitted) == isinstance(core, LabelCore), "labels are there for classification alone")
+    if isinstance(core, OutputsCore):
+        model.target_names_ = list(core.outputs)
     if isinstance(core, LabelCore):
         model.classes_ = decode_labels(fitted["classes_"], fitted["dtype"])
         require_labels(model, core)

@@ -19,7 +19,7 @@ class FitRows(NamedTuple):
     """What `fit` learns."""
 
     X: Matrix
-    y: Array  # numbers or labels
+    y: Array  # numbers or labels; (rows, outputs) for a target of several columns
     weight: Vector | None
 
 
@@ -46,12 +46,13 @@ def without_order(rows: FitRows) -> FitRows:
     each row is an observation.
     """
     weight = np.ones(len(rows.X)) if rows.weight is None else rows.weight
-    order = np.lexsort((np.unique(rows.y, return_inverse=True)[1], *rows.X.T[::-1]))
+    columns = np.atleast_2d(rows.y.T)
+    order = np.lexsort((*(np.unique(y, return_inverse=True)[1] for y in columns), *rows.X.T[::-1]))
     order = order[weight[order] > 0]
     X, y, weight = rows.X[order], rows.y[order], weight[order]
     same_inputs = ((X[1:] == X[:-1]) | (np.isnan(X[1:]) & np.isnan(X[:-1]))).all(axis=1)
     first = np.append(True, ~same_inputs)
-    if np.any(same_inputs & (y[1:] != y[:-1])):
+    if np.any(same_inputs & np.atleast_2d((y[1:] != y[:-1]).T).any(axis=0)):
         first[:] = True
     weight = np.add.reduceat(weight, np.flatnonzero(first)) if len(weight) else weight
     all_one = bool((weight == 1).all())

@@ -1,7 +1,7 @@
 """What users pass to scikit-learn's methods, checked: arrays of numbers, and frames with cells of any kind."""
 
 from collections.abc import Callable, Hashable, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import narwhals as nw
 import numpy as np
@@ -10,10 +10,10 @@ from sklearn.utils import assert_all_finite, check_consistent_length, column_or_
 from sklearn.utils.validation import validate_data
 
 from omkl import validation
-from omkl.algorithms.base import Task
 from omkl.arrays import Array, Matrix
 from omkl.estimators.core import Core
 from omkl.estimators.rows import in_order
+from omkl.estimators.sklearn.targets import checked_columns, several_columns
 from omkl.estimators.tables import Calls, features_of, first_names, learn_table, learnable
 from omkl.features import column_names
 from omkl.names import clash
@@ -28,13 +28,14 @@ Rows: TypeAlias = "Matrix | Batch"  # numbers, or cells of any kind
 class Fitted(Protocol):
     """What inputs depend on."""
 
-    task: ClassVar[Task]
     core_: Core
     n_features_in_: int
     target_name_: str
 
     @property
     def accepts_missing(self) -> bool: ...
+    @property
+    def codes(self) -> int: ...
     def new_core(self, names: Sequence[Hashable] | None = None) -> Core: ...
 
 
@@ -66,7 +67,7 @@ def learn(
         if first:
             estimator.core_ = estimator.new_core(names(estimator))
         return learn_features(arranged(estimator, rows), slice(None))
-    table = learnable(None if first else estimator.core_, rows, estimator.task)
+    table = learnable(None if first else estimator.core_, rows, estimator.codes)
     start = table.start if first else 0
     parts: list[Matrix] = []
     if first and table.new:
@@ -81,7 +82,7 @@ def start(estimator: Fitted, rows: Rows) -> Matrix:
     if isinstance(rows, np.ndarray):
         estimator.core_ = estimator.new_core(names(estimator))
         return arranged(estimator, rows)
-    table = learnable(None, rows, estimator.task, whole=True)
+    table = learnable(None, rows, estimator.codes, whole=True)
     if not table.new:
         raise ValueError("every cell of X is empty; give at least one column with a value")
     estimator.core_ = estimator.new_core([name for new in table.new.values() for name in new])
@@ -104,10 +105,18 @@ def checked_with_target(estimator: Fitted, X: ArrayLike, y: ArrayLike, reset: bo
     frame = _table(estimator, X, reset)
     if frame is not None:
         table = _checked_table(estimator, X, frame, reset)
-        targets = column_or_1d(y, warn=True)
-        assert_all_finite(targets, input_name="y")
+        if numeric and several_columns(y):
+            targets = checked_columns(y)
+        else:
+            targets = column_or_1d(y, warn=True)
+            assert_all_finite(targets, input_name="y")
         check_consistent_length(frame, targets)
         return table, np.ascontiguousarray(targets, dtype=np.float64) if numeric else targets
+    if numeric and several_columns(y):
+        rows = checked(estimator, X, reset)
+        targets = checked_columns(y)
+        check_consistent_length(rows, targets)
+        return rows, targets
     rows, targets = validate_data(
         estimator, X, y, reset=reset, dtype=np.float64, order="C", y_numeric=numeric, **_finite(estimator)
     )

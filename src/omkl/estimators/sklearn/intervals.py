@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike
 
 from omkl.arrays import Matrix, Tensor, Vector
 from omkl.estimators.sklearn import inputs
-from omkl.estimators.sklearn.base import Regressor
+from omkl.estimators.sklearn.regression import Regressor
 from omkl.lock import locked
 
 
@@ -22,13 +22,13 @@ class IntervalRegressor(Regressor):
         if not return_std:
             return core.predict(self._rows(X))
         out = core.predict_std(self._rows(X))
-        return out[:, 0], out[:, 1]
+        return out[..., 0], out[..., 1]
 
     @locked
     def predict_interval(self, X: ArrayLike, coverage: float | Sequence[float] = 0.9) -> Matrix | Tensor:
         """(rows, 2): intervals that hold `coverage` (at most 0.99) of the targets, calibrated while learning.
 
-        (rows, 2, coverages) for a list of coverages.
+        (rows, 2, coverages) for a list of coverages; a target of several columns has an axis of outputs after the rows.
         """
         core, rows = self._fitted().core_, self._rows(X)
         if isinstance(coverage, Sequence | np.ndarray):
@@ -37,8 +37,11 @@ class IntervalRegressor(Regressor):
         return core.predict_interval(rows, coverage)
 
     @locked
-    def predict_interval_then_learn(self, X: ArrayLike, y: ArrayLike, coverage: float = 0.9) -> Matrix:
-        """(rows, 3): prediction, lower and upper end of each row, before that row is learned."""
+    def predict_interval_then_learn(self, X: ArrayLike, y: ArrayLike, coverage: float = 0.9) -> Matrix | Tensor:
+        """(rows, 3): prediction, lower and upper end of each row, before that row is learned.
+
+        (rows, outputs, 3) for a target of several columns.
+        """
         first = not hasattr(self, "core_")
         rows, targets = self._validated(X, y, reset=first)
 
@@ -46,6 +49,7 @@ class IntervalRegressor(Regressor):
             return self.core_.learn_rows_interval(X, targets[at], coverage)
 
         def predict(X: Matrix) -> Matrix:
-            return np.column_stack((self.core_.predict(X), self.core_.predict_interval(X, coverage)))
+            ends = self.core_.predict_interval(X, coverage)
+            return np.concatenate((self.core_.predict(X)[..., None], ends), axis=-1)
 
-        return inputs.learn(self, rows, first, predict, learn, np.zeros((1, 3)))
+        return inputs.learn(self, rows, first, predict, learn, np.zeros((1, *targets.shape[1:], 3)))

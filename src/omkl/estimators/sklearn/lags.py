@@ -2,22 +2,29 @@
 
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
-from itertools import pairwise
-from typing import Self
+from typing import TYPE_CHECKING, Any, Self
 
+import narwhals as nw
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, RegressorMixin, clone
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from omkl.arrays import Matrix, Vector
+from omkl import persist, validation
+from omkl.arrays import Array, Matrix, Vector
 from omkl.estimators.core import NumberCore
-from omkl.estimators.cores import new_number_core, settings_of
-from omkl.estimators.sklearn.base import Regressor
+from omkl.estimators.lagged import LaggedSeries
+from omkl.estimators.sklearn.fitting import unchanged_on_error
+from omkl.estimators.sklearn.regression import Regressor
 from omkl.features import column_names
-from omkl.lags import ONE_SERIES, AheadIntervals, DeferredRow, DeferredRows, LagSettings, Past
+from omkl.lags import LagSettings
 from omkl.lock import Locked, LockOnDemand, locked
+from omkl.names import clash
+from omkl.persist import claims
 from omkl.validation import LARGEST_TARGET, require
+
+if TYPE_CHECKING:
+    from omkl.encoder import Batch
 
 
 class Lags(Locked, MetaEstimatorMixin, RegressorMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
@@ -43,7 +50,7 @@ class Lags(Locked, MetaEstimatorMixin, RegressorMixin, BaseEstimator):  # type: 
     Attributes
     ----------
     estimator_ : Regressor
-        The fitted regressor; its features are the inputs and the lags, in alphabetical order.
+        The fitted regressor; its features are the inputs, encoded where they are not numbers, and the lags.
 
     Examples
     --------
@@ -58,6 +65,10 @@ class Lags(Locked, MetaEstimatorMixin, RegressorMixin, BaseEstimator):  # type: 
     """
 
     _lock = LockOnDemand()
+    estimator_: Regressor
+    series_: LaggedSeries  # the past, and what is learned later
+    n_features_in_: int
+    feature_names_in_: Array  # where the inputs came with names
 
     def __init__(
         self,
@@ -74,9 +85,10 @@ class Lags(Locked, MetaEstimatorMixin, RegressorMixin, BaseEstimator):  # type: 
 
         A target of NaN is not known: its row is not learned.
         """
-        for name in ("estimator_", "past_", "deferred_", "ahead_"):
-            self.__dict__.pop(name, None)
-        self._learn(X, y, None)
+        with unchanged_on_error(self):
+            for name in ("estimator_", "series_"):
+                self.__dict__.pop(name, None)
+            self._learn(X, y, None)
         return self
 
     @locked
@@ -110,100 +122,116 @@ class Lags(Locked, MetaEstimatorMixin, RegressorMixin, BaseEstimator):  # type: 
         """Predictions for the next n rows of a series without inputs."""
         return self._predict(np.empty((n, 0)), None)[:, 0]
 
-    def _rows(self, X: ArrayLike | None, n: int | None, reset: bool) -> Matrix:
+    def _rows(self, X: ArrayLike | None, n: int | None, reset: bool) -> "Matrix | Batch":
+        """Numbers, NaN where one is missing; or cells of a frame that holds more than numbers, or gaps."""
+        frame = None if X is None else nw.from_native(X, eager_only=True, pass_through=True)
+        if isinstance(frame, nw.DataFrame) and frame.shape[1] and not self._is_plain(frame, reset):
+            from omkl.encoder import of_frame  # pyarrow takes time to load, and numbers do without
+
+            validate_data(self, X, reset=reset, skip_check_array=True)
+            return of_frame(frame)
         given = np.empty((n or 0, 0)) if X is None else X
         rows: Matrix = validate_data(self, given, reset=reset, dtype=np.float64, ensure_all_finite="allow-nan",
                                      ensure_min_features=0, ensure_min_samples=0)  # fmt: skip
         return rows
 
+    def _is_plain(self, frame: nw.DataFrame[Any], reset: bool) -> bool:
+        if not all(isinstance(name, str) for name in frame.columns):
+            return True
+        if not reset and self.series_.encoder is not None:
+            return False
+        values = validation.frame_numbers(frame)
+        return values is not None and not validation.has_gaps(values) and not clash(frame.columns)
+
     def _learn(self, X: ArrayLike | None, y: ArrayLike, coverage: float | None) -> Matrix:
         targets = np.ascontiguousarray(y, dtype=np.float64)
-        first = "estimator_" not in self.__dict__
-        rows = self._rows(X, len(targets), first)
-        require(targets.shape == (len(rows),), "y", f"one number for each of the {len(rows)} rows", targets.shape)
-        require(not (np.abs(targets) > LARGEST_TARGET).any(), "y", "numbers, or NaN where they are not known", y)
+        first = "series_" not in self.__dict__
         if first:
-            self._start()
-        return self._run(rows, targets, coverage, self.estimator_.core_, self.past_, self.deferred_, self.ahead_)
+            series, estimator = self._start()
+        else:
+            series, estimator = self.series_, self.estimator_
+        rows = self._rows(X, len(targets), first)
+        n = len(rows) if isinstance(rows, np.ndarray) else len(rows.rows)
+        require(targets.shape == (n,), "y", f"one number for each of the {n} rows", targets.shape)
+        require(not (np.abs(targets) > LARGEST_TARGET).any(), "y", "numbers, or NaN where they are not known", y)
+        inputs = self._inputs()
+        for name in series.past.settings.columns:
+            require(name in inputs, "columns", f"among the columns {inputs}", name)
+        out = series.run(inputs, rows, targets, coverage, estimator.new_number_core)
+        if series.core is not None:
+            estimator.take_core(series.core)
+        self.series_, self.estimator_ = series, estimator
+        return out
 
     def _predict(self, X: ArrayLike, coverage: float | None) -> Matrix:
-        check_is_fitted(self, "estimator_")
+        check_is_fitted(self, "series_")
         rows = self._rows(X, None, reset=False)
-        core, deferred, ahead = self.estimator_.core_, self.deferred_, self.ahead_
-        if len(deferred):  # rows whose targets are known already are learned when their turn comes
-            core, deferred, ahead = deepcopy(core), deepcopy(deferred), deepcopy(ahead)
-        unknown = np.full(len(rows), np.nan)
-        return self._run(rows, unknown, coverage, core, deepcopy(self.past_), deferred, ahead)
+        n = len(rows) if isinstance(rows, np.ndarray) else len(rows.rows)
+        return self.series_.following().run(self._inputs(), rows, np.full(n, np.nan), coverage, None)
 
-    def _start(self) -> None:
+    def _start(self) -> tuple[LaggedSeries, Regressor]:
         if not isinstance(self.estimator, Regressor):
             raise TypeError(
-                f"estimator must be a regressor of omkl, such as GraphMKLRegressor(), got {self.estimator!r}"
+                "estimator must be a regressor of omkl, such as GraphMKLRegressor(), since lags are past numbers, got "
+                f"{self.estimator!r}"
             )
-        settings = LagSettings.make(self.lags, self.columns, self.horizon)
-        inputs = self._inputs()
-        for name in settings.columns:
-            require(name in inputs, "columns", f"among the columns {inputs}", name)
-        names = sorted({*inputs} - {*settings.replaced} | {feature.name for feature in settings.features})
-        estimator: Regressor = clone(self.estimator)
-        estimator.n_features_in_ = len(names)
-        estimator.core_ = new_number_core(
-            estimator.algorithm_name, settings_of(estimator, "regression"), estimator.seed(), names, estimator._scale
-        )
-        self.estimator_, self.past_, self.deferred_ = estimator, Past(settings), DeferredRows[Vector]()
-        self.ahead_ = AheadIntervals()
+        return LaggedSeries(LagSettings.make(self.lags, self.columns, self.horizon)), clone(self.estimator)
 
     def _inputs(self) -> list[str]:
         names = self.__dict__.get("feature_names_in_")
         return list(column_names(self.n_features_in_)) if names is None else [str(name) for name in names]
 
-    def _run(
-        self, rows: Matrix, y: Vector, coverage: float | None, core: NumberCore, past: Past,
-        deferred: DeferredRows[Vector], ahead: AheadIntervals,
-    ) -> Matrix:  # fmt: skip
-        settings, inputs = past.settings, self._inputs()
-        lagged_inputs = [inputs.index(name) for name in settings.columns]
-        if coverage is not None:  # one that there is no interval for is refused before anything changes
-            core.predict_interval(np.empty((0, len(core.names))), coverage)
-        start = past.counts.get(ONE_SERIES, 0)
-        _, lagged = past.follow(np.column_stack((y, rows[:, lagged_inputs])))
-        columns = dict(zip(inputs, rows.T, strict=True))
-        columns |= {feature.name: lagged[:, k] for k, feature in enumerate(settings.features)}
-        X = np.empty((len(rows), len(core.names)))
-        for k, name in enumerate(core.names):
-            X[:, k] = columns[str(name)]
-        out = np.empty((len(rows), 1 if coverage is None else 3))
-        if settings.horizon == 1:
-            known = ~np.isnan(y)
-            edges = [0, *(np.flatnonzero(np.diff(known)) + 1).tolist(), len(y)]
-            for first, last in pairwise(edges):
-                if first < last:
-                    here = slice(first, last)
-                    out[here] = _learned(core, X[here], y[here], coverage) if known[first] else \
-                        _predicted(core, X[here], coverage)  # fmt: skip
-            return out
-        for row in range(len(X)):
-            x, scale = X[row : row + 1], 0.0
-            out[row, 0] = y_pred = float(core.predict(x)[0])
-            if core.intervals:
-                scale = float(core.predict_std(x)[0, 1])
-            if coverage is not None:
-                half = ahead.half_width(coverage) * scale
-                out[row, 1:] = y_pred - half, y_pred + half
-            if not np.isnan(y[row]):
-                at = start + row + settings.horizon
-                deferred.add(ONE_SERIES, DeferredRow(at, X[row].copy(), float(y[row]), y_pred, scale))
-            if due := deferred.take(ONE_SERIES, start + row + 1):
-                core.learn_rows(np.array([each.x for each in due]), np.array([each.y for each in due]))
-                for each in due:
-                    ahead.update(each)
-        return out
+
+def _encode(model: Lags, compact: bool) -> tuple[persist.Json, persist.Arrays]:
+    model = deepcopy(model)  # one moment, whatever other threads learn meanwhile
+    arrays: persist.Arrays = {}
+    if not isinstance(model.estimator, Regressor):
+        raise TypeError(f"Lags of {model.estimator!r}, which is no regressor of omkl, cannot be saved")
+    body: dict[str, persist.Json] = {
+        "estimator": persist.encode_part(model.estimator, arrays, "template.", compact),
+        "settings": LagSettings.make(model.lags, model.columns, model.horizon).body(),
+        "fitted": None,
+    }
+    if "series_" in model.__dict__:
+        if model.series_.core is None:
+            raise ValueError("Lags that have seen no feature cannot be saved; learn a row with a value first")
+        body["fitted"] = {
+            "estimator": persist.encode_part(model.estimator_, arrays, "estimator.", compact),
+            "inputs": model._inputs(),
+            "named": "feature_names_in_" in model.__dict__,
+            **model.series_.encode(arrays),
+        }
+    return body, arrays
 
 
-def _learned(core: NumberCore, X: Matrix, y: Vector, coverage: float | None) -> Matrix:
-    return core.learn_rows(X, y)[:, None] if coverage is None else core.learn_rows_interval(X, y, coverage)
+def _decode(body: persist.Json, arrays: persist.Arrays) -> Lags:
+    settings = LagSettings.from_body(body["settings"])
+    template = persist.decode_part(body["estimator"], arrays, "template.")
+    persist.demand(isinstance(template, Regressor), "lags are for a regressor")
+    model = Lags(template, settings.lags, settings.columns or None, settings.horizon)
+    fitted = body["fitted"]
+    if fitted is None:
+        return model
+    estimator = persist.decode_part(fitted["estimator"], arrays, "estimator.")
+    persist.demand(type(estimator) is type(template), "the estimator and its template differ")
+    core = getattr(estimator, "core_", None)
+    persist.demand(isinstance(core, NumberCore) and core.encoder is None, "the estimator of lags has learned nothing")
+    assert isinstance(core, NumberCore)
+    inputs = claims.strings(fitted["inputs"], "the columns")
+    persist.demand(len(set(inputs)) == len(inputs), "two columns have the same name")
+    model.n_features_in_ = len(inputs)
+    if claims.flag(fitted["named"], "whether columns have names"):
+        model.feature_names_in_ = np.array(inputs, dtype=object)
+    else:
+        persist.demand(inputs == list(column_names(len(inputs))), "columns without names are numbered")
+    persist.demand(set(settings.columns) <= set(inputs), "a lagged column is none of the columns")
+    series = LaggedSeries(settings)
+    series.decode(fitted, arrays, core)
+    lags = {feature.name for feature in settings.features}
+    known = set(inputs) if series.encoder is None else set(series.encoder.features)
+    persist.demand(set(series.names) - lags <= known, "the columns and the features differ")
+    model.series_, model.estimator_ = series, estimator
+    return model
 
 
-def _predicted(core: NumberCore, X: Matrix, coverage: float | None) -> Matrix:
-    y_pred = core.predict(X)[:, None]
-    return y_pred if coverage is None else np.hstack((y_pred, core.predict_interval(X, coverage)))
+persist.register("sklearn-lags", persist.Codec((Lags,), _encode, _decode))

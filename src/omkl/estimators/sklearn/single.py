@@ -1,13 +1,15 @@
 """The methods of river for the scikit-learn estimators: one row at a time, as a dictionary of cells."""
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
 from typing import TYPE_CHECKING, Generic, Self, TypeVar
 
 import numpy as np
 
 from omkl import validation
 from omkl.arrays import Array
-from omkl.estimators.core import Core, LabelCore, NumberCore
+from omkl.estimators.core import Core, LabelCore
+from omkl.estimators.cores import AnyNumberCore
+from omkl.estimators.outputs import OutputsCore
 from omkl.estimators.rows import Cells
 from omkl.features import column_names
 from omkl.lock import Locked, locked
@@ -39,19 +41,24 @@ class SingleRows(Locked, Generic[C]):
         def _fitted(self) -> Self: ...  # of the estimator
 
 
-class SingleNumbers(SingleRows[NumberCore]):
+class SingleNumbers(SingleRows[AnyNumberCore]):
     @locked
-    def predict_one(self, x: Cells) -> float:
-        """The prediction for one row."""
+    def predict_one(self, x: Cells) -> float | dict[Hashable, float]:
+        """The prediction for one row; with several targets a dictionary of them."""
         self._fitted()
-        return float(self.core_.predict_row(x))
+        core = self.core_
+        return core.predict_named(x) if isinstance(core, OutputsCore) else float(core.predict_row(x))
 
     @locked
-    def learn_one(self, x: Cells, y: float, w: float = 1.0) -> None:
+    def learn_one(self, x: Cells, y: float | Mapping[Hashable, float], w: float = 1.0) -> None:
         """Learn one row; it counts w times."""
         self._fitted()
         validation.one_weight(w, "w")
-        self.core_.learn_row(x, validation.finite_number(y, "y"), w)
+        core = self.core_
+        if isinstance(core, OutputsCore):
+            core.learn_row(x, core.targets(y), w)
+        else:
+            core.learn_row(x, validation.finite_number(y, "y"), w)  # type: ignore[arg-type]  # which it refuses
         self._update_columns()
 
 
