@@ -105,7 +105,7 @@ class ClassificationCore(LabelCore):
             return scores
         return np.where(np.isfinite(scores[:, 1]), scores[:, 1], -scores[:, 0])
 
-    def learn_rows(self, X: Matrix, y: Sequence[Hashable], weight: Vector | None = None) -> Matrix:
+    def learn_weighted_rows(self, X: Matrix, y: Sequence[Hashable], weight: Vector | None) -> Matrix:
         """(rows, labels known in the end): scores before learning, -inf for labels not known yet; all rows or none."""
         if weight is not None and (weight > 1).any():
             rounds = rounds_of(weight)
@@ -159,11 +159,11 @@ class ClassificationCore(LabelCore):
             p: list[float] = probabilities(np.array([scores]))[0].tolist()
             return p
 
-    def learn_row(self, x: Cells, y: Hashable, weight: float) -> None:
+    def learn_weighted_row(self, x: Cells, y: Hashable, weight: float) -> None:
         with self._lock:
             row = self.row(x, learn=True)
             if weight > 1:
-                self.learn_rows(self._raw[None].copy(), [y], np.array([float(weight)]))
+                self.learn_weighted_rows(self._raw[None].copy(), [y], np.array([float(weight)]))
                 return
             if y not in self._labels:
                 self._add_label(y)

@@ -7,15 +7,19 @@ one moment holds `lock`.
 
 import copy
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
 from typing import ClassVar, Literal, NamedTuple, Self, TypeVar
 
 import numpy as np
 
 from omkl.algorithms.base import AlgorithmSettings, Task
 from omkl.arrays import Array, Index, Matrix, Vector
+from omkl.estimators.class_weights import ClassWeights
 from omkl.estimators.columns import Columns, limits_of
 from omkl.estimators.inputs import NamedInputs
+from omkl.estimators.label_order import LabelOrder, warn_of_order
 from omkl.estimators.rows import Cells
 from omkl.lock import locked
 from omkl.online import Online
@@ -169,6 +173,17 @@ class LabelCore(Core):
 
     task = "classification"
     unknown: ClassVar[float]  # score of a label that has not come yet
+    class_weights: ClassWeights
+    _not_copied = (*Core._not_copied, "_order")
+
+    def _set_up(self) -> None:
+        super()._set_up()
+        self._order = LabelOrder()
+
+    def fresh_copy(self, rng: np.random.Generator) -> Self:
+        other = super().fresh_copy(rng)
+        other.class_weights = self.class_weights.fresh()
+        return other
 
     @property
     def most_labels(self) -> int | None:
@@ -191,12 +206,45 @@ class LabelCore(Core):
     def probabilities_row(self, x: Cells) -> list[float]: ...
 
     @abstractmethod
-    def learn_rows(self, X: Matrix, y: Sequence[Hashable], weight: Vector | None = None) -> Matrix:
-        """Learn rows in their order; returns the scores of each, made before it was learned."""
+    def learn_weighted_rows(self, X: Matrix, y: Sequence[Hashable], weight: Vector | None) -> Matrix:
+        """Learn rows in their order, all or none; returns the scores of each, made before it was learned."""
 
     @abstractmethod
-    def learn_row(self, x: Cells, y: Hashable, weight: float) -> None:
+    def learn_weighted_row(self, x: Cells, y: Hashable, weight: float) -> None:
         """Learn one row."""
+
+    def learn_rows(self, X: Matrix, y: Sequence[Hashable], weight: Vector | None = None) -> Matrix:
+        """The same with weights of the labels."""
+        with self._lock:
+            class_weights = self.class_weights.copy()
+            scores = self.learn_weighted_rows(X, y, class_weights.of_rows(y, weight))
+            self.class_weights = class_weights
+            return scores
+
+    def learn_row(self, x: Cells, y: Hashable, weight: float) -> None:
+        """Learn one row, with the weight of its label."""
+        with self._lock:
+            if self.class_weights.given is None:
+                self.learn_weighted_row(x, y, weight)
+            else:
+                class_weights = self.class_weights.copy()
+                self.learn_weighted_row(x, y, class_weights.of_row(y, weight))
+                self.class_weights = class_weights
+
+    def follow_order(self, label: Hashable, stacklevel: int) -> None:
+        """A warning where single rows come sorted by label."""
+        order = self._order
+        if not order.mixed and order.grouped_after(label):
+            warn_of_order(order.rows, stacklevel + 1)
+
+    @contextmanager
+    def all_rows_known(self, y: Sequence[Hashable], weight: Vector | None) -> Iterator[None]:
+        """Within it rows are learned that are all known beforehand: weights of labels are those of all these rows."""
+        self.class_weights = self.class_weights.with_all(y, weight)
+        try:
+            yield
+        finally:
+            self.class_weights = replace(self.class_weights, counted=False)
 
     def probabilities(self, X: Matrix, classes: Array | None = None) -> Matrix:
         """(rows, labels), or a column for each of the sorted `classes`, whether it has come or not."""

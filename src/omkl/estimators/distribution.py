@@ -147,7 +147,7 @@ class DistributionClassificationCore(LabelCore):
         log_p = np.log(np.maximum(scores, LEAST_PROBABILITY))
         return log_p[:, 1] - log_p[:, 0] if scores.shape[1] == 2 else log_p
 
-    def learn_rows(self, X: Matrix, y: Sequence[Hashable], weight: Vector | None = None) -> Matrix:
+    def learn_weighted_rows(self, X: Matrix, y: Sequence[Hashable], weight: Vector | None) -> Matrix:
         """(rows, labels known in the end): probabilities before learning; all rows are learned, or none."""
         with self._lock:
             safe = self.online.cannot_diverge(X, np.empty(0))
@@ -180,7 +180,7 @@ class DistributionClassificationCore(LabelCore):
             probabilities: list[float] = normalised_rows(p)[0].tolist()
             return probabilities
 
-    def learn_row(self, x: Cells, y: Hashable, weight: float) -> None:
+    def learn_weighted_row(self, x: Cells, y: Hashable, weight: float) -> None:
         with self._lock:
             row = self.row(x, learn=True)
             if y not in self._labels:
