@@ -12,6 +12,7 @@ from command import invoke
 from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.base import clone
+from sklearn.datasets import make_classification
 from sklearn.metrics import roc_auc_score
 from sklearn.utils.class_weight import compute_class_weight
 
@@ -297,13 +298,17 @@ def test_balanced_labels_find_rare_ones_and_rank_rows_no_worse(rare, kind):
     assert (q[rare_rows] > 0.5).mean() > 0.7
 
 
-def test_heavy_rows_rank_as_their_copies_do(rare):
-    X, y = rare
-    copies = np.repeat(np.arange(2500), np.where(y[:2500] == 1, 25, 1))
-    heavy = omkl.GraphMKLClassifier(random_state=0)
-    heavy.partial_fit(X[:2500], y[:2500], [0, 1], sample_weight=np.where(y[:2500] == 1, 25.0, 1.0))
-    copied = omkl.GraphMKLClassifier(random_state=0).partial_fit(X[copies], y[copies], [0, 1])
-    a, b = (roc_auc_score(y[2500:], model.predict_proba(X[2500:])[:, 1]) for model in (heavy, copied))
+def test_heavy_rows_rank_as_their_copies_do():
+    """Sixty rows of 3,000 have a weight of 25; their copies come in a row."""
+    X, y = make_classification(
+        7000, n_features=10, n_informative=4, n_redundant=2, weights=[0.98], flip_y=0.005, random_state=2
+    )
+    labels = y[:3000]
+    copies = np.repeat(np.arange(3000), np.where(labels == 1, 25, 1))
+    heavy = omkl.GraphMKLClassifier(random_state=2)
+    heavy.partial_fit(X[:3000], labels, [0, 1], sample_weight=np.where(labels == 1, 25.0, 1.0))
+    copied = omkl.GraphMKLClassifier(random_state=2).partial_fit(X[copies], y[copies], [0, 1])
+    a, b = (roc_auc_score(y[3000:], model.predict_proba(X[3000:])[:, 1]) for model in (heavy, copied))
     assert a == pytest.approx(b, abs=0.01)
 
 

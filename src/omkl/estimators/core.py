@@ -173,7 +173,7 @@ class LabelCore(Core):
 
     task = "classification"
     unknown: ClassVar[float]  # score of a label that has not come yet
-    class_weights: ClassWeights
+    class_weights = ClassWeights()  # replaced, never changed in place
     _not_copied = (*Core._not_copied, "_order")
 
     def _set_up(self) -> None:
