@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from omkl.persist import write_atomically
-from omkl_lab import ablation, coverage, draws, fleets, forecasts, interfaces, rare, recovery, wide
+from omkl_lab import ablation, categories, coverage, draws, fleets, forecasts, interfaces, rare, recovery, wide
 from omkl_lab.bench import table as bench
 from omkl_lab.configurations import MATCHING
 from omkl_lab.files import read_json, read_lines
@@ -138,6 +138,7 @@ def pages(project: Path, run: str | None = None) -> dict[Path, str]:
         ),
         (mutants.PAGE, COMMAND, mutants.quoted(read_lines(project / mutants.RESULTS))),
         (ablation.PAGE, ablation.COMMAND, ablation.quoted(read_lines(project / ablation.RESULTS))),
+        (categories.PAGE, categories.COMMAND, categories.quoted(read_json(project / categories.RESULTS))),
         (interfaces.PAGE, interfaces.COMMAND, interfaces.quoted(read_json(project / interfaces.RESULTS))),
         (wide.PAGE, wide.COMMAND, wide.quoted(read_json(project / wide.RESULTS))),
         (fleets.PAGE, fleets.COMMAND, fleets.quoted(read_json(project / fleets.RESULTS))),

@@ -4,6 +4,18 @@ from collections.abc import Collection, Container
 
 CALENDAR = tuple(f"{cycle} {part}" for cycle in ("day", "week", "year") for part in ("sin", "cos"))
 MADE = (" missing", " other", *(f":{part}" for part in CALENDAR))  # ends of names of features made of a column
+ID_PARTS = ("id count of ", "id mean of ", "id fit of ", "id mean 2 of ", "id fit 2 of ")  # beginnings of others
+MAX_CODES = (len(ID_PARTS) - 1) // 2
+BUCKETS = 4096  # that the values of a column of many categories are hashed to
+
+
+def id_features(own: str, codes: int) -> tuple[str, ...]:
+    """The features of a column of many categories, whose target is described by so many numbers.
+
+    >>> id_features("user", 1)
+    ('id count of user', 'id mean of user', 'id fit of user')
+    """
+    return tuple(f"{part}{own}" for part in ID_PARTS[: 1 + 2 * codes])
 
 
 def own_feature(name: str, columns: Container[str]) -> str:
@@ -13,11 +25,13 @@ def own_feature(name: str, columns: Container[str]) -> str:
     ('age missing', "'age missing'")
     >>> own_feature("a=b", ["a=b"]), own_feature("a=b", ["a=b", "a"])
     ('a=b', "'a=b'")
+    >>> own_feature("id mean of user", [])
+    "'id mean of user'"
     """
     others = [name.removesuffix(end) for end in MADE if name.endswith(end)]
     others += [name[:k] for k, character in enumerate(name) if character == "="]
     others += [name[1:-1]] if name[:1] in ("'", '"') else []
-    return repr(name) if any(other in columns for other in others) else name
+    return repr(name) if name.startswith(ID_PARTS) or any(other in columns for other in others) else name
 
 
 def own_feature_before(name: str) -> str:

@@ -15,7 +15,7 @@ from omkl.encoder import columns
 from omkl.encoder.cells import commas, numbers, timestamps
 from omkl.encoder.columns import Encoder
 from omkl.encoder.table import Batch
-from omkl.names import CALENDAR, own_feature
+from omkl.names import BUCKETS, CALENDAR, id_features, own_feature
 from omkl.stream import parsers
 
 STRINGS = st.sampled_from(["red", "green", "blue", " red ", "A7", '5"', "x=y", "0x1F", "12%", "über", "-"])
@@ -201,14 +201,64 @@ def test_decimal_commas_are_recognised(values: list[Any]):
 @example("a", "a missing", "")
 @example("'a", "a", "")
 @example("t", "t:day sin", "")
+@example("u", "id mean of u", "")
+@example("id fit of u", "u", "=")
 def test_two_columns_never_share_a_feature(one: str, other: str, word: str):
     assume(one != other)
 
     def features(name: str) -> set[str]:
         own = own_feature(name, (one, other))
-        return {own, f"{own}={word}", f"{own} missing", f"{own} other", *(f"{own}:{part}" for part in CALENDAR)}
+        made = {f"{own}={word}", f"{own} missing", f"{own} other", *(f"{own}:{part}" for part in CALENDAR)}
+        return {own, *made, *id_features(own, 2)}
 
     assert not features(one) & features(other)
+
+
+# Columns of many categories
+
+VALUES = st.integers(0, 60).map("v{}".format) | st.sampled_from(["NA", "7", "true", " v1 ", None])
+
+
+@given(st.lists(VALUES, min_size=1, max_size=90), st.lists(st.integers(0, 90), max_size=5), st.sampled_from([0, 1, 2]))
+@example([f"v{k}" for k in range(61)] * 2, [70], 1)
+def test_features_of_many_categories_do_not_depend_on_how_rows_were_cut(cells: list[Any], cuts: list[int], codes: int):
+    whole, cut, single = (Encoder(quiet) for _ in range(3))
+    whole.codes = cut.codes = single.codes = codes
+    edges = [0, *sorted(min(place, len(cells)) for place in cuts), len(cells)]
+    parts = [batch({"x": cells}, start, stop) for start, stop in itertools.pairwise(edges) if start < stop]
+    out = encoded(whole, [batch({"x": cells})])
+    assert encoded(cut, parts) == out
+    for k, cell in enumerate(cells):
+        row = single.row({"x": cell})
+        assert {name: repr(value) for name, value in row.items()} == {
+            name: values[k + 1 - first] for name, (first, values) in out.items()
+            if first <= k + 1 and values[k + 1 - first] != "nan"
+        }  # fmt: skip
+    again = Encoder.from_body(json.loads(json.dumps(cut.body())), quiet)
+    assert whole.body() == cut.body() == single.body() == again.body()
+    assert {name: repr(fill) for name, fill in again.features.items()} == {
+        name: repr(fill) for name, fill in whole.features.items()
+    }
+    assert whole.copy().body() == whole.body()
+
+
+def test_memory_is_bounded_however_many_values_come():
+    encoder = Encoder(quiet)
+    encoder.codes = 2
+    for start in range(0, 100_000, 10_000):
+        encoder.encode(batch({"x": [f"v{k}" for k in (0, 0, *range(start, start + 10_000))]}))
+    assert len(encoder.features) == 1 + 5
+    assert len(json.dumps(encoder.body())) < 2000
+    buckets = encoder.encode(batch({"x": [f"v{k}" for k in range(20_000)]})).features["id count of x"]
+    assert set(buckets) == set(range(BUCKETS))
+
+
+def test_a_column_of_categories_is_used_though_all_its_values_are_different():
+    encoder = Encoder(quiet, categorical=("x",))
+    encoder.codes = 1
+    out = encoder.encode(batch({"x": [f"v{k}" for k in range(300)]}))
+    assert out.arrivals["id count of x"] == 199
+    assert not encoder.columns["x"].unique
 
 
 # What each kind of cell becomes, and with which notices
@@ -226,7 +276,8 @@ def encode_with_notices(table: dict[str, Any], **options: Any) -> tuple[Encoder,
     [
         (["1", "2"], ["x"], []),
         (["true", "false"], ["x"], []),
-        (["red", "blue", "red"], ["x=blue", "x=red"], []),
+        (["red", "blue", "red"], ["x=red"], []),
+        (["red", "blue", "red", "red"], ["x=blue", "x=red"], []),
         (["1", "", "2"], ["x", "x missing"], ["column 'x' has empty cells; they are filled with the running mean"]),
         (["red", "", "red"], ["x=red", "x missing"], ["column 'x' has empty cells; they are a category of their own"]),
         (["", "1", "2"], ["x"], []),
@@ -240,12 +291,16 @@ def encode_with_notices(table: dict[str, Any], **options: Any) -> tuple[Encoder,
         (["1", "1e200"], ["x", "x missing"], [
             "column 'x': 1e+200 is too large; such cells are treated as missing",
             "column 'x' has empty cells; they are filled with the running mean"]),
-        (["12%", "5%"], ["x=12%", "x=5%"], [
+        (["12%", "5%"] * 2, ["x=12%", "x=5%"], [
             "column 'x': '12%' is read as text, not as a number or a timestamp (--date-format tells how dates are "
             "written)"]),
         (["2024-05-01", "soon"], ["x", *(f"x:{part}" for part in CALENDAR), "x=soon"], [
             "column 'x' holds timestamps and text such as 'soon'; each text value is a feature of its own"]),
-        ([f"w{k}" for k in range(40)], ["x other", *(f"x=w{k}" for k in range(32))], [
+        ([f"w{k}" for k in range(40)], ["x=w0"], []),
+        ([f"w{k}" for k in range(201)], ["x=w0"], [
+            "column 'x' names the rows: of 200 values no two are the same; it is left out (as a column of categories "
+            "it is used)"]),
+        ([f"w{k % 39}" for k in range(40)], ["x other", *(f"x=w{k}" for k in range(32))], [
             'column \'x\' has more than 32 categories; later ones are merged into "other"']),
     ],
     ids=lambda value: None if isinstance(value, list) and len(value) > 2 else str(value)[:30],
@@ -257,7 +312,7 @@ def test_cells_become_these_features_with_these_notices(cells: list[Any], featur
 
 
 def test_a_date_in_another_format_needs_the_format():
-    cells = ["01/05/2024", "02/05/2024"]
+    cells = ["01/05/2024", "02/05/2024"] * 2
     encoder, notices = encode_with_notices({"x": cells})
     assert "x=01/05/2024" in encoder.features
     assert "--date-format" in notices[0]
@@ -327,7 +382,19 @@ def test_features_above_the_limit_are_left_out(monkeypatch: pytest.MonkeyPatch):
 @pytest.mark.parametrize("kind", [pa.int64(), pa.string(), pa.large_string()], ids=str)
 def test_a_type_for_categories_makes_categories_of_numbers(kind: pa.DataType):
     cells = pa.array([1, 2]).cast(kind)
-    encoder, notices = encode_with_notices({"x": cells.dictionary_encode()})
+    encoder, notices = encode_with_notices({"x": pa.concat_arrays([cells, cells]).dictionary_encode()})
     assert (list(encoder.features), notices) == (["x=1", "x=2"], [])
     again = Encoder.from_body(json.loads(json.dumps(encoder.body())), quiet)
     assert again.encode(batch({"x": cells}), learn=False).features["x=2"].tolist() == [0.0, 1.0]
+
+
+def test_all_rows_at_once_give_every_one_of_few_values_a_feature():
+    cells, many = ["red", "blue", "lime", "blue"], [f"w{k % 40}" for k in range(60)]
+    waiting, whole = Encoder(quiet), Encoder(quiet)
+    assert set(waiting.encode(Batch(np.arange(4), {"b": pa.array(cells)})).features) == {"b=red"}
+    encoded = whole.encode_whole(Batch(np.arange(4), {"b": pa.array(cells)}))
+    assert encoded.arrivals == {"b=red": 0, "b=blue": 1, "b=lime": 2}
+    assert set(whole.encode(Batch(np.arange(1), {"b": pa.array(["pink"])})).features) == set(encoded.features)
+    each = [encoder.encode_whole if k else encoder.encode for k, encoder in enumerate((Encoder(quiet), Encoder(quiet)))]
+    first, second = (encode(Batch(np.arange(60), {"b": pa.array(many)})) for encode in each)
+    assert first.arrivals == second.arrivals

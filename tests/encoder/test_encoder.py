@@ -33,7 +33,7 @@ def test_only_columns_of_nothing_but_plain_numbers_may_be_parsed_as_such():
 
 
 def test_a_batch_without_rows_has_every_feature_and_no_value():
-    encoder = encoder_of(a=["1", "2"], b=["red", "blue"])
+    encoder = encoder_of(a=["1", "2"] * 2, b=["red", "blue"] * 2)
     known = set(encoder.features)
     assert {"a", "b=red", "b=blue"} <= known
     encoded = encoder.encode(Batch(np.arange(0), {"new": pa.array([], pa.string())}))
@@ -42,13 +42,20 @@ def test_a_batch_without_rows_has_every_feature_and_no_value():
     assert encoded.arrivals == {}
 
 
+def test_the_first_text_value_has_a_feature_at_once_and_others_once_they_have_come_twice():
+    encoder = Encoder(lambda about, text: None)
+    cells = ["red", "blue", "lime", "blue", None, "red", "red", "teal", "pink", "teal"]
+    encoded = encoder.encode(Batch(np.arange(10), {"b": pa.array(cells)}))
+    assert encoded.arrivals == {"b=red": 0, "b=blue": 6, "b=lime": 6, "b=teal": 9, "b missing": 4}
+
+
 def test_every_text_value_has_a_feature_that_is_1_in_its_rows_and_0_elsewhere():
     encoder = Encoder(quiet)
-    cells = ["red", "blue", "red", None, "green"]
-    encoded = encoder.encode(Batch(np.arange(5), {"b": pa.array(cells)}))
+    cells = ["red", "red", "blue", "blue", None, "green", "red", "green"]
+    encoded = encoder.encode(Batch(np.arange(8), {"b": pa.array(cells)}))
     for text in ("red", "blue", "green"):
         assert encoded.features[f"b={text}"].tolist() == [float(cell == text) for cell in cells]
-    assert [encoded.arrivals[f"b={text}"] for text in ("red", "blue", "green")] == [0, 1, 4]
+    assert [encoded.arrivals[f"b={text}"] for text in ("red", "blue", "green")] == [0, 3, 7]
 
 
 def test_only_columns_of_numbers_that_are_not_booleans_stay_plain_numbers():

@@ -42,6 +42,8 @@ def test_rows_like_those_before_need_no_table(monkeypatch: pytest.MonkeyPatch):
     x = {"a": 1.0, "b": "red", "c": datetime.datetime(2024, 5, 1)}
     encoder.row(x)
     encoder.row({"a": None, "b": "blue", "c": datetime.datetime(2024, 5, 2)})
+    encoder.row(x)
+    encoder.row(x)
 
     def refuse(*_: object) -> None:
         raise AssertionError("a table was made")

@@ -96,10 +96,9 @@ def test_rows_after_fit_are_counted_with_those_of_fit():
 
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.floats(0, LARGEST_WEIGHT)), max_size=30))
 def test_weights_are_finite_and_labels_have_the_same_weight_in_total(rows):
-    weights = ClassWeights("balanced").with_all([label for label, _ in rows], np.array([w for _, w in rows]))
+    _, weights = ClassWeights("balanced").of_all([label for label, _ in rows], np.array([w for _, w in rows]))
     total: dict[str, float] = {}
-    for label, weight in rows:
-        found = weights.of_row(label, weight)
+    for (label, weight), found in zip(rows, weights, strict=True):
         assert 0 <= found <= LARGEST_WEIGHT
         assert (found == 0) <= (weight < 1e-290)
         total[label] = total.get(label, 0.0) + found
@@ -270,7 +269,7 @@ def test_a_chunk_that_is_refused_is_not_counted(monkeypatch):
     def diverge(*rows):
         raise DivergenceError("diverged")
 
-    monkeypatch.setattr(model.core_, "learn_weighted_rows", diverge)
+    monkeypatch.setattr(model.core_, "learn_features", diverge)
     with pytest.raises(DivergenceError):
         model.partial_fit(X[50:], y[50:])
     assert model.core_.class_weights.counts == before

@@ -72,8 +72,8 @@ def frame_of(names: tuple[str, ...]) -> pd.DataFrame:
     return pd.DataFrame({name: pd.Series(COLUMNS[name]) for name in names})
 
 
-def by_command_line(frame: pd.DataFrame, learner: str, folder: Path) -> list[float]:
-    pq.write_table(pa.Table.from_pandas(frame.assign(target=TARGETS), preserve_index=False), folder / "t.parquet")
+def by_command_line(frame: pd.DataFrame, learner: str, folder: Path, targets: Any = TARGETS) -> list[float]:
+    pq.write_table(pa.Table.from_pandas(frame.assign(target=targets), preserve_index=False), folder / "t.parquet")
     out = folder / "p.jsonl"
     result = invoke("run", folder / "t.parquet", "--target", "target", "--task", "regression", "--learner", learner,
                     "--predictions", out, "--model", folder / "m.omkl", "--every", 7)  # fmt: skip
@@ -81,12 +81,50 @@ def by_command_line(frame: pd.DataFrame, learner: str, folder: Path) -> list[flo
     return pd.read_json(out, lines=True, precise_float=True)["prediction"].tolist()
 
 
-def by_rows(frame: pd.DataFrame, model: Any) -> list[float]:
+def by_rows(frame: pd.DataFrame, model: Any, targets: Any = TARGETS) -> list[float]:
     predictions = []
-    for x, y in zip(frame.to_dict("records"), TARGETS.tolist(), strict=True):
+    for x, y in zip(frame.to_dict("records"), targets.tolist(), strict=True):
         predictions.append(model.predict_one(x))
         model.learn_one(x, y)
     return predictions
+
+
+# Columns of many categories: more rows, so that there are more values than have a feature each
+
+LONG = 230
+SOME = np.random.default_rng(6)
+MANY: dict[str, Any] = {
+    "forty": [f"w{k}" for k in SOME.integers(0, 40, LONG)],
+    "a hundred": [f"id {k}" for k in SOME.integers(0, 100, LONG)],
+    "a hundred with gaps": gaps([f"id {k}" for k in SOME.integers(0, 100, LONG)], 3, 50, 200),
+    "once each, then again": [f"v{k % 130}" for k in range(LONG)], "all different": [f"r{k}" for k in range(LONG)],
+    "words and more words": ["a", "b"] * 60 + [f" w{k} " for k in SOME.integers(0, 60, LONG - 120)],
+    "strange words": [["NA", "true", " x", "7", "inf", "é", "x y"][k % 7] + str(k % 50) * (k % 3) for k in range(LONG)],
+    "numbers": SOME.normal(size=LONG),
+}  # fmt: skip
+LONG_TARGETS = np.round(np.cumsum(SOME.normal(size=LONG)) / 5, 3)
+
+
+@pytest.mark.filterwarnings("ignore:column:UserWarning")
+@pytest.mark.parametrize(
+    ("name", "learner"), [("a hundred with gaps", "GraphMKL"), *((name, "Raker") for name in MANY if name != "numbers")]
+)
+def test_all_three_interfaces_predict_the_same_from_many_categories(name: str, learner: str, tmp_path: Path):
+    frame = pd.DataFrame({column: pd.Series(MANY[column]) for column in (name, "numbers")})
+    expected = by_command_line(frame, {"Raker": "raker", "GraphMKL": "graph-mkl"}[learner], tmp_path, LONG_TARGETS)
+    river, whole = (getattr(omkl.river, f"{learner}Regressor")(seed=0) for _ in range(2))
+    assert by_rows(frame, river, LONG_TARGETS) == expected
+    assert whole.predict_then_learn(frame, LONG_TARGETS).tolist() == expected
+    assert omkl.to_bytes(whole) == omkl.to_bytes(river)
+    pieces = getattr(omkl, f"{learner}Regressor")(random_state=0)
+    edges = itertools.pairwise([0, 1, 2, 35, 36, 37, 90, 131, 132, LONG])
+    parts = [pieces.predict_then_learn(frame[a:b], LONG_TARGETS[a:b]) for a, b in edges]
+    assert np.concatenate(parts).tolist() == expected
+    again = frame[::7].to_dict("records")
+    assert [river.predict_one(x) for x in again] == pieces.predict(frame[::7]).tolist()
+    made = [feature for feature in river._core.names if name in feature]
+    assert ("id mean of " + name in made) == (name != "all different")
+    assert len(made) <= 5 or name in ("forty", "words and more words", "strange words")
 
 
 LABELS = np.array(["low", "middle", "high"], dtype=object)[np.arange(N) % 3]
@@ -126,10 +164,10 @@ def test_labels_of_tables_are_the_same_in_both_apis(learner: str):
 
 
 def test_a_table_that_cannot_be_learned_changes_nothing(monkeypatch: pytest.MonkeyPatch):
-    frame = frame_of(("floats", "words"))
+    frame = frame_of(("floats", "one word"))
     model = omkl.RakerRegressor(random_state=0).partial_fit(frame[:9], TARGETS[:9])
     before = omkl.to_bytes(model)
-    new = frame[9:].assign(words=[f"new {k % 5}" for k in range(N - 9)])
+    new = frame[9:].assign(**{"one word": [f"new {k // 2 % 5}" for k in range(N - 9)]})
     with pytest.raises(ValueError, match="infinity"):
         model.partial_fit(new, [*TARGETS[10:], np.inf])
     learn, calls = type(model.core_).learn_rows, itertools.count()

@@ -2,14 +2,15 @@
 
 A number is used as it is. A missing one is NaN, which every learner fills with the running mean; a column that has had
 gaps gets a second feature that marks them. A timestamp becomes its day and its place in the day, the week and the year.
-Every text value has a feature of its own, 0 or 1, in a column of text as well as among numbers. Features are added with
-the row that first needs them, and each cell is parsed by itself, so what is learned does not depend on how rows were
-cut into pieces.
+A text value has a feature of its own, 0 or 1, in a column of text as well as among numbers: the first at once, others
+once they have come twice (`Column.meet`). Where a column has more than MAX_CATEGORIES values, each is also hashed to a
+bucket, whose place a core's statistics of the targets of that bucket take. Features are added with the row that first
+needs them, and each cell is parsed by itself, so what is learned does not depend on how rows were cut into pieces.
 """
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, replace
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -17,9 +18,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omkl.arrays import Mask, Vector
+from omkl.encoder.categories import ALL_DIFFERENT, MAX_CATEGORIES, Column, Kind, buckets
 from omkl.encoder.cells import (
     NUMBER,
-    Comma,
     as_doubles,
     as_strings,
     calendar_features,
@@ -36,38 +37,12 @@ from omkl.encoder.cells import (
 )
 from omkl.encoder.rows import LARGEST, Plan, quick_row
 from omkl.encoder.table import Batch, of_row, text_names
-from omkl.names import CALENDAR, own_feature, own_feature_before
+from omkl.names import CALENDAR, MAX_CODES, id_features, own_feature, own_feature_before
 from omkl.notices import Notify
 from omkl.persist import Json, claims, demand
 
-Kind = Literal["number", "category", "time"]
-MAX_CATEGORIES = 32  # of a column; those that come later are merged into "other"
 MAX_FEATURES = 10_000
 LIKE_A_NUMBER = re.compile(r"[-+($€£]?\d")  # text that may have been meant as a number or a date
-
-
-@dataclass
-class Column:
-    """What is known about one column."""
-
-    kind: Kind | None = None  # None while every cell was empty, "category" while there was only text
-    comma: Comma | None = None
-    categories: list[str] = field(default_factory=list)
-    others: bool = False  # there were more text values than MAX_CATEGORIES
-    gaps: bool = False
-    coded: bool = False  # its type says that it holds categories, be they written as numbers
-    own: str = ""  # the feature of its numbers or timestamps
-
-    def check(self) -> None:
-        """Refuse what no column can be."""
-        claims.one_of(self.kind, (None, "number", "category", "time"), "the kind of a column")
-        claims.one_of(self.comma, (None, "thousands", "decimal"), "comma")
-        claims.strings(self.categories, "the categories")
-        demand(len(self.categories) <= MAX_CATEGORIES, "a column has too many categories")
-        claims.flag(self.others, "others")
-        claims.flag(self.gaps, "gaps")
-        claims.flag(self.coded, "coded")
-        claims.string(self.own, "the feature of a column")
 
 
 class Encoded(NamedTuple):
@@ -82,6 +57,8 @@ class Encoder:
 
     def __init__(self, notify: Notify, date_format: str | None = None, categorical: tuple[str, ...] = ()) -> None:
         self.notify, self.date_format, self.categorical = notify, date_format, categorical
+        self.codes = 0  # numbers that describe a target, where columns of many categories have statistics of it
+        self.whole = False  # in `encode_whole`
         self.columns: dict[str, Column] = {}
         self.with_booleans: set[str] = set()  # columns of numbers, some of which are written as true and false
         self.features: dict[str, float] = {}  # every feature known, and its value where nothing is known
@@ -91,14 +68,18 @@ class Encoder:
         """As JSON, for model files."""
         return {"date_format": self.date_format, "categorical": list(self.categorical),
                 "columns": [[name, asdict(column)] for name, column in self.columns.items()],
-                "features": sorted(self.features)}  # fmt: skip
+                "features": sorted(self.features), "codes": self.codes}  # fmt: skip
 
     @classmethod
     def from_body(cls, body: Json, notify: Notify) -> "Encoder":
         if body["date_format"] is not None:
             claims.string(body["date_format"], "the format of dates")
         self = cls(notify, body["date_format"], tuple(claims.strings(body["categorical"], "the columns of codes")))
-        self.columns = {claims.string(name, "a column"): Column(**column) for name, column in body["columns"]}
+        self.codes = claims.count(body.get("codes", 0), "the numbers that describe a target")
+        demand(self.codes <= MAX_CODES, f"a target is described by at most {MAX_CODES} numbers")
+        self.columns = {  # in older files text had features at once
+            claims.string(name, "a column"): Column(**({"begun": True} | column)) for name, column in body["columns"]
+        }
         for column in self.columns.values():
             column.check()
         claims.strings(body["features"], "the features")
@@ -106,6 +87,7 @@ class Encoder:
             column.own = column.own or own_feature_before(name)
         own = {column.own for column in self.columns.values()}
         plain = own | {f"{name}:{part}" for name in own for part in CALENDAR}
+        plain |= {feature for name in own for feature in id_features(name, self.codes)}
         self.features = {str(name): np.nan if name in plain else 0.0 for name in body["features"]}
         return self
 
@@ -120,7 +102,10 @@ class Encoder:
     def copy(self) -> "Encoder":
         """An encoder that knows the same and learns on its own."""
         other = Encoder(self.notify, self.date_format, self.categorical)
-        other.columns = {name: replace(c, categories=list(c.categories)) for name, c in self.columns.items()}
+        other.codes = self.codes
+        other.columns = {
+            name: replace(c, categories=list(c.categories), seen=list(c.seen)) for name, c in self.columns.items()
+        }
         other.with_booleans, other.features = set(self.with_booleans), dict(self.features)
         return other
 
@@ -131,6 +116,14 @@ class Encoder:
             if column.kind == "number" and column.comma is None and not column.categories
             and name not in self.with_booleans
         }  # fmt: skip
+
+    def encode_whole(self, batch: Batch) -> Encoded:
+        """The features of all rows that there are for now, as in `fit`: no text value waits until it comes again."""
+        self.whole = True
+        try:
+            return self.encode(batch)
+        finally:
+            self.whole = False
 
     def encode(self, batch: Batch, learn: bool = True) -> Encoded:
         """The features of these rows; with `learn` new columns, categories and gaps become known."""
@@ -181,13 +174,21 @@ class Encoder:
     def _plan(self, name: str, column: Column) -> Plan | None:
         own = column.own
         mixed = column.kind != "category" and (column.categories or own not in self.features)
-        if column.kind is None or column.others or mixed:
+        undecided = column.kind == "category" and not (column.begun or column.unique)
+        if column.kind is None or mixed or undecided:
             return None
         present = {f"{own} missing": 0.0} if column.gaps else {}
         zeros = {f"{own}={text}": 0.0 for text in column.categories if f"{own}={text}" in self.features} | present
+        other = {f"{own} other"} & self.features.keys()
+        zeros |= dict.fromkeys(other, 0.0)
         texts = {text: zeros | {f"{own}={text}": 1.0} for text in column.categories if f"{own}={text}" in zeros}
         empty = zeros | dict.fromkeys(present, 1.0) if column.gaps else None
-        return Plan("text" if column.kind == "category" else column.kind, own, present, empty, texts)
+        by_hash = tuple(name for name in id_features(own, self.codes) if name in self.features and column.others)
+        rest = (
+            zeros | dict.fromkeys(other, 1.0) if self.date_format is None and (column.others or column.unique) else None
+        )
+        kind: Literal["number", "text", "time"] = "text" if column.kind == "category" else column.kind
+        return Plan(kind, own, present, empty, texts, rest, by_hash)
 
     # One column
 
@@ -202,6 +203,7 @@ class Encoder:
                 return
             gaps[: np.argmin(cells.empty)] = False  # the column begins with its first cell
             column.kind = column.kind or "category"
+        number = 0 if own in self.features else int(np.argmax(fits)) if fits.any() else None
         if fits.any() or own in self.features:
             first = int(np.argmax(fits))
             for part, feature in (
@@ -209,7 +211,7 @@ class Encoder:
             ).items():
                 self._put(out, own if part == "" else f"{own}:{part}", feature, first, np.nan, learn)
         if cells.is_text.any() or column.categories:
-            self._text_features(name, column, cells, learn, out)
+            self._text_features(name, column, cells, number, learn, out)
         if not column.gaps and learn and gaps.any():
             column.gaps = True
             remedy = "are a category of their own" if column.kind == "category" else "are filled with the running mean"
@@ -272,29 +274,37 @@ class Encoder:
             values = np.where(large, np.nan, values)
         return values
 
-    def _text_features(self, name: str, column: Column, cells: "Cells", learn: bool, out: Encoded) -> None:
+    def _text_features(
+        self, name: str, column: Column, cells: "Cells", number: int | None, learn: bool, out: Encoded
+    ) -> None:
+        """`number` is the row of the first number or timestamp of the column, 0 if it came before."""
         own = column.own
         strings = pa.nulls(len(cells.is_text), pa.string()) if cells.text is None else cells.text
-        if learn and len(column.categories) < MAX_CATEGORIES:
-            known = set(column.categories)
-            new = [text for text in pc.unique(strings).to_pylist() if text is not None and text not in known]
-            column.categories += new[: MAX_CATEGORIES - len(column.categories)]
-            self._notify_text(name, column, new)
+        arrivals, first = dict[str, int](), 0
+        if learn and not (column.others or column.unique):
+            before = len(column.categories)
+            declared = column.coded or name in self.categorical
+            arrivals, first = column.meet(strings, number, declared, self.codes > 0, self.whole)
+            self._notify_text(name, column, column.categories[before:])
+            if column.unique:
+                self.notify(f"unique {name}", f"column {name!r} names the rows: of {ALL_DIFFERENT} values no two are "
+                            "the same; it is left out (as a column of categories it is used)")  # fmt: skip
+            elif column.others:
+                use = "statistics of its targets describe each" if self.codes else 'later ones are merged into "other"'
+                self.notify(f"others {name}", f"column {name!r} has more than {MAX_CATEGORIES} categories; {use}")
         place = pc.fill_null(pc.index_in(strings, value_set=pa.array(column.categories, pa.string())), -1)
         places = place.to_numpy(zero_copy_only=False)
         for k, text in enumerate(column.categories):
-            hit = places == k
-            if f"{own}={text}" in self.features or hit.any():
-                self._put(out, f"{own}={text}", hit.astype(float), int(np.argmax(hit)), 0.0, learn)
+            if text in arrivals or f"{own}={text}" in self.features:
+                self._put(out, f"{own}={text}", (places == k).astype(float), arrivals.get(text, 0), 0.0, learn)
         other = (places < 0) & cells.is_text
-        if other.any() and learn and not column.others:
-            column.others = True
-            self._put(out, f"{own} other", other.astype(float), int(np.argmax(other)), 0.0, learn)
-            self.notify(f"others {name}", f"column {name!r} has more than {MAX_CATEGORIES} categories; later ones are "
-                        'merged into "other"')  # fmt: skip
+        if column.others and (not self.codes or f"{own} other" in self.features):
+            self._put(out, f"{own} other", other.astype(float), first, 0.0, learn)
         elif column.others:
-            self._put(out, f"{own} other", other.astype(float), 0, 0.0, learn)
-        elif other.any():
+            values = buckets(strings)
+            for feature in id_features(own, self.codes):
+                self._put(out, feature, values, first, np.nan, learn)
+        elif other.any() and column.begun and not learn:
             text = strings[int(np.argmax(other))].as_py()
             self.notify(f"unknown {name}", f"column {name!r}: category {short(text)!r} was never learned")
 

@@ -53,7 +53,6 @@ class ClassWeights:
 
     given: ClassWeight = None
     counts: dict[Hashable, float] = field(default_factory=dict)  # of the labels that have come
-    counted: bool = False  # whether the rows to come are among these, as they are within `fit`
 
     def copy(self) -> Self:
         return replace(self, counts=dict(self.counts))
@@ -62,29 +61,35 @@ class ClassWeights:
         """The same before the first row."""
         return replace(self, counts={})
 
-    def with_all(self, y: Sequence[Hashable], weight: Vector | None) -> Self:
-        """For rows that are all known beforehand: those of each label are counted before the first is learned."""
+    def of_all(self, y: Sequence[Hashable], weight: Vector | None) -> tuple[Self, Vector | None]:
+        """The weights of rows that are all known beforehand, by the number of rows of each label; and these numbers."""
         out = self.fresh()
-        if self.given == "balanced":
-            for label, each in zip(y, [1.0] * len(y) if weight is None else weight.tolist(), strict=True):
-                out._count(label, each)
-        return replace(out, counted=True)
+        if self.given is None:
+            return out, weight
+        rows = list(zip(y, [1.0] * len(y) if weight is None else weight.tolist(), strict=True))
+        for label, own in rows:
+            out.count(label, own)
+        return out, np.array([out.weighted(label, own) for label, own in rows])
 
-    def _count(self, label: Hashable, weight: float) -> None:
-        if weight > 0:
+    def count(self, label: Hashable, weight: float) -> None:
+        """A row with this label and this weight of its own."""
+        if self.given == "balanced" and weight > 0:
             self.counts[label] = self.counts.get(label, 0.0) + weight
 
-    def of_row(self, label: Hashable, weight: float) -> float:
-        """The weight of a row with this label and this weight of its own; "balanced" counts the row first."""
-        if isinstance(self.given, Mapping):
-            return min(weight * self.given.get(label, 1.0), LARGEST_WEIGHT)
+    def weighted(self, label: Hashable, weight: float) -> float:
+        """The weight of such a row, which has been counted."""
         if self.given is None or weight == 0:
             return weight
-        if not self.counted:
-            self._count(label, weight)
-        # the exact sum does not depend on the order in which labels came
-        balanced = math.fsum(self.counts.values()) / (len(self.counts) * self.counts[label])
-        return min(weight * balanced, LARGEST_WEIGHT)
+        if isinstance(self.given, Mapping):
+            of_label = self.given.get(label, 1.0)
+        else:  # the exact sum does not depend on the order in which labels came
+            of_label = math.fsum(self.counts.values()) / (len(self.counts) * self.counts[label])
+        return min(weight * of_label, LARGEST_WEIGHT)
+
+    def of_row(self, label: Hashable, weight: float) -> float:
+        """The weight of the next row, with this label and this weight of its own."""
+        self.count(label, weight)
+        return self.weighted(label, weight)
 
     def of_rows(self, y: Sequence[Hashable], weight: Vector | None) -> Vector | None:
         """The same for one row after the other."""

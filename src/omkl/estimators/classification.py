@@ -7,7 +7,8 @@ import numpy as np
 
 from omkl.algorithms.base import AlgorithmSettings
 from omkl.arrays import Mask, Matrix, Vector
-from omkl.estimators.core import LabelCore, Scale, rounds_of
+from omkl.estimators.core import LabelCore, Scale
+from omkl.estimators.rounds import rounds_of
 from omkl.estimators.rows import Cells
 from omkl.online import Online
 from omkl.persist import Arrays, Json, demand, plain
@@ -92,7 +93,7 @@ class ClassificationCore(LabelCore):
 
     def scores(self, X: Matrix) -> Matrix:
         with self._lock:
-            Xs = self.scaled(X)
+            Xs = self.scaled(self.with_ids(X))
             columns = self._label_scores([online.predict_rows_unchecked(Xs) for online in self.each])
             return np.stack(columns, axis=1) if columns else np.empty((len(X), 0))
 
@@ -105,8 +106,7 @@ class ClassificationCore(LabelCore):
             return scores
         return np.where(np.isfinite(scores[:, 1]), scores[:, 1], -scores[:, 0])
 
-    def learn_weighted_rows(self, X: Matrix, y: Sequence[Hashable], weight: Vector | None) -> Matrix:
-        """(rows, labels known in the end): scores before learning, -inf for labels not known yet; all rows or none."""
+    def learn_features(self, X: Matrix, y: Sequence[Hashable], weight: Vector | None = None) -> Matrix:
         if weight is not None and (weight > 1).any():
             rounds = rounds_of(weight)
             rows = np.repeat(np.arange(len(X)), rounds)
@@ -117,7 +117,7 @@ class ClassificationCore(LabelCore):
         return self._learn_whole(X, y, weight)
 
     def _learn_whole(self, X: Matrix, y: Sequence[Hashable], weight: Vector | None) -> Matrix:
-        """The same, one round for each row."""
+        """Scores before learning, -inf for labels not known yet; one round for each row, all rows or none."""
         with self._lock:
             labels, each, unseen = list(self._labels), list(self.each), self.unseen
             checkpoints = [online.checkpoint() for online in self.learners]
@@ -163,7 +163,8 @@ class ClassificationCore(LabelCore):
         with self._lock:
             row = self.row(x, learn=True)
             if weight > 1:
-                self.learn_weighted_rows(self._raw[None].copy(), [y], np.array([float(weight)]))
+                self.learn_features(self._raw[None].copy(), [y], np.array([float(weight)]))
+                self._learn_ids(y, weight)
                 return
             if y not in self._labels:
                 self._add_label(y)
@@ -171,6 +172,7 @@ class ClassificationCore(LabelCore):
                 online.learn_unchecked(row, sign, weight)
             if self.inputs is not None:
                 self.inputs.commit()
+            self._learn_ids(y, weight)
 
     def encode_own(self, arrays: Arrays) -> dict[str, Json]:
         return {

@@ -7,17 +7,16 @@ one moment holds `lock`.
 
 import copy
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import replace
+from collections.abc import Hashable, Sequence
 from typing import ClassVar, Literal, NamedTuple, Self, TypeVar
 
 import numpy as np
 
 from omkl.algorithms.base import AlgorithmSettings, Task
-from omkl.arrays import Array, Index, Matrix, Vector
+from omkl.arrays import Array, Matrix, Vector
 from omkl.estimators.class_weights import ClassWeights
 from omkl.estimators.columns import Columns, limits_of
+from omkl.estimators.id_column import label_code
 from omkl.estimators.inputs import NamedInputs
 from omkl.estimators.label_order import LabelOrder, warn_of_order
 from omkl.estimators.rows import Cells
@@ -28,7 +27,6 @@ from omkl.scaling import STATISTICS, InputScaler, RunningStatistics, with_block
 
 Scale = Literal["online", "none"]
 S = TypeVar("S", bound=RunningStatistics)
-MAX_ROUNDS = 64  # in which a row of a larger weight is learned
 
 
 class Core(NamedInputs, ABC):
@@ -68,6 +66,7 @@ class Core(NamedInputs, ABC):
         self.columns = Columns(names, limits_of(learner))
         self.inputs = InputScaler(len(names)) if scale == "online" else None
         self.online = Online(learner, self._problem(self.columns), seed)
+        self._add_ids(self.names)
         self._set_up()
 
     def fresh_copy(self, rng: np.random.Generator) -> Self:
@@ -76,6 +75,7 @@ class Core(NamedInputs, ABC):
         other.online = self.online.fresh_copy(rng)
         other.inputs = None if self.inputs is None else InputScaler(self.columns.number)
         other.encoder = None if self.encoder is None else self.encoder.copy()
+        other.ids = None if self.ids is None else self.ids.fresh()
         return other
 
     @property
@@ -121,6 +121,9 @@ class NumberCore(Core):
 
     task = "regression"
 
+    def _codes(self, y: Sequence[float] | Vector) -> Matrix:
+        return np.asarray(y, dtype=np.float64)[:, None]
+
     @abstractmethod
     def predict(self, X: Matrix) -> Vector:
         """(rows,)"""
@@ -128,9 +131,14 @@ class NumberCore(Core):
     @abstractmethod
     def predict_row(self, x: Cells) -> float: ...
 
-    @abstractmethod
     def learn_rows(self, X: Matrix, y: Vector, weight: Vector | None = None) -> Vector:
-        """Learn rows in their order; returns the prediction of each, made before it was learned."""
+        """Learn rows in their order, all or none; returns the prediction of each, made before it was learned."""
+        with self._lock, self.learning_ids(X, y, weight) as X:
+            return self.learn_features(X, y, weight)
+
+    @abstractmethod
+    def learn_features(self, X: Matrix, y: Vector, weight: Vector | None = None) -> Vector:
+        """The same for rows that have the statistics of columns of many categories."""
 
     @abstractmethod
     def learn_row(self, x: Cells, y: float, weight: float) -> None:
@@ -185,6 +193,10 @@ class LabelCore(Core):
         other.class_weights = self.class_weights.fresh()
         return other
 
+    def _codes(self, y: Sequence[Hashable]) -> Matrix:
+        index = {label: k for k, label in enumerate(self.labels)}
+        return np.array([label_code(index.setdefault(label, len(index))) for label in y]).reshape(-1, 2)
+
     @property
     def most_labels(self) -> int | None:
         """How many labels there will ever be; None where any number may come."""
@@ -206,18 +218,23 @@ class LabelCore(Core):
     def probabilities_row(self, x: Cells) -> list[float]: ...
 
     @abstractmethod
-    def learn_weighted_rows(self, X: Matrix, y: Sequence[Hashable], weight: Vector | None) -> Matrix:
-        """Learn rows in their order, all or none; returns the scores of each, made before it was learned."""
+    def learn_features(self, X: Matrix, y: Sequence[Hashable], weight: Vector | None = None) -> Matrix:
+        """(rows, labels known in the end): learn rows in their order, all or none; scores of each before that.
+
+        The rows have the statistics of columns of many categories, and the weights are those of the labels too.
+        """
 
     @abstractmethod
     def learn_weighted_row(self, x: Cells, y: Hashable, weight: float) -> None:
         """Learn one row."""
 
     def learn_rows(self, X: Matrix, y: Sequence[Hashable], weight: Vector | None = None) -> Matrix:
-        """The same with weights of the labels."""
+        """The same for rows without such statistics, with their own weights."""
         with self._lock:
             class_weights = self.class_weights.copy()
-            scores = self.learn_weighted_rows(X, y, class_weights.of_rows(y, weight))
+            weight = class_weights.of_rows(y, weight)
+            with self.learning_ids(X, y, weight) as X:
+                scores = self.learn_features(X, y, weight)
             self.class_weights = class_weights
             return scores
 
@@ -237,14 +254,10 @@ class LabelCore(Core):
         if not order.mixed and order.grouped_after(label):
             warn_of_order(order.rows, stacklevel + 1)
 
-    @contextmanager
-    def all_rows_known(self, y: Sequence[Hashable], weight: Vector | None) -> Iterator[None]:
-        """Within it rows are learned that are all known beforehand: weights of labels are those of all these rows."""
-        self.class_weights = self.class_weights.with_all(y, weight)
-        try:
-            yield
-        finally:
-            self.class_weights = replace(self.class_weights, counted=False)
+    def weights_of_all(self, y: Sequence[Hashable], weight: Vector | None) -> Vector | None:
+        """Of rows that are all known beforehand, for `learn_features`; the rows of each label are counted."""
+        self.class_weights, weight = self.class_weights.of_all(y, weight)
+        return weight
 
     def probabilities(self, X: Matrix, classes: Array | None = None) -> Matrix:
         """(rows, labels), or a column for each of the sorted `classes`, whether it has come or not."""
@@ -267,15 +280,6 @@ class LabelCore(Core):
         out = np.full((len(scores), len(classes)), self.unknown)
         out[:, place] = scores
         return out
-
-
-def rounds_of(weight: Vector) -> Index:
-    """(rows,): in how many rounds an algorithm without weights of its own learns each row.
-
-    A gradient step multiplied by a large weight overshoots; as many steps as the weight, rounded up, do not.
-    """
-    rounds: Index = np.clip(np.ceil(weight), 1, MAX_ROUNDS).astype(np.intp)
-    return rounds
 
 
 def only(learners: list[Online]) -> Online:

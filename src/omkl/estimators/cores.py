@@ -6,7 +6,7 @@ from typing import get_args
 
 from omkl import algorithms
 from omkl.algorithms.base import AlgorithmSettings, EstimatorParameters, Task
-from omkl.estimators.class_weights import ClassWeight, ClassWeights, checked_class_weight
+from omkl.estimators.class_weights import ClassWeight, ClassWeights, check_labels, checked_class_weight
 from omkl.estimators.classification import ClassificationCore
 from omkl.estimators.core import LabelCore, NumberCore, Scale
 from omkl.estimators.distribution import DistributionClassificationCore, DistributionRegressionCore
@@ -82,7 +82,10 @@ def new_label_core(
 ) -> LabelCore:
     """A core for classification that has learned nothing."""
     core = LABEL_CORES[algorithms.get(learner).distribution](learner, settings, seed, names, scale, classes)
-    core.class_weights = ClassWeights(checked_class_weight(class_weight))
+    weights = checked_class_weight(class_weight)
+    if classes is not None:
+        check_labels(weights, classes)
+    core.class_weights = ClassWeights(weights)
     return core
 
 

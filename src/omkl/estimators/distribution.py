@@ -41,21 +41,26 @@ class DistributionRegressionCore(NumberCore):
 
     def predict(self, X: Matrix) -> Vector:
         with self._lock:
-            return self.online.predict_rows_unchecked(X)[:, 0].copy()
+            return self.online.predict_rows_unchecked(self.with_ids(X))[:, 0].copy()
 
     def predict_std(self, X: Matrix) -> Matrix:
         """(rows, 2): mean, and half width of the interval that holds 68 % of the targets."""
         with self._lock:
-            out = self.online.predict_rows_unchecked(X)
-            out[:, 1] *= half_width(self.online.extra, ONE_SIGMA)
-            return out
+            return self._std(self.with_ids(X))
+
+    def _std(self, X: Matrix) -> Matrix:
+        out = self.online.predict_rows_unchecked(X)
+        out[:, 1] *= half_width(self.online.extra, ONE_SIGMA)
+        return out
 
     def predict_interval(self, X: Matrix, coverage: float) -> Matrix:
         with self._lock:
-            out = self.online.predict_rows_unchecked(X)
-            return interval(out, half_width(self.online.extra, coverage))
+            return self._interval(self.with_ids(X), coverage)
 
-    def learn_rows(self, X: Matrix, y: Vector, weight: Vector | None = None) -> Vector:
+    def _interval(self, X: Matrix, coverage: float) -> Matrix:
+        return interval(self.online.predict_rows_unchecked(X), half_width(self.online.extra, coverage))
+
+    def learn_features(self, X: Matrix, y: Vector, weight: Vector | None = None) -> Vector:
         with self._lock:
             return self.online.run_whole(X, y, weight)[:, 0].copy()
 
@@ -65,11 +70,11 @@ class DistributionRegressionCore(NumberCore):
 
     def predict_intervals(self, X: Matrix, coverages: Sequence[float]) -> Intervals:
         with self._lock:
-            out = self.online.predict_rows_unchecked(X)
+            out = self.online.predict_rows_unchecked(self.with_ids(X))
             return intervals(out, self.online.extra, coverages)
 
     def learn_rows_intervals(self, X: Matrix, y: Vector, coverages: Sequence[float]) -> Intervals:
-        with self._lock:
+        with self._lock, self.learning_ids(X, y, None) as X:
             for coverage in coverages:
                 half_width(self.online.extra, coverage)  # refuses before anything is learned
             half_widths = np.empty((len(X), self.online.shape.extras))
@@ -82,17 +87,18 @@ class DistributionRegressionCore(NumberCore):
 
     def predict_std_row(self, x: Cells) -> tuple[float, float]:
         with self._lock:
-            mean, deviation = self.predict_std(self.row(x, learn=False)[None])[0]
+            mean, deviation = self._std(self.row(x, learn=False)[None])[0]
             return float(mean), float(deviation)
 
     def predict_interval_row(self, x: Cells, coverage: float) -> tuple[float, float]:
         with self._lock:
-            lower, upper = self.predict_interval(self.row(x, learn=False)[None], coverage)[0]
+            lower, upper = self._interval(self.row(x, learn=False)[None], coverage)[0]
             return float(lower), float(upper)
 
     def learn_row(self, x: Cells, y: float, weight: float) -> None:
         with self._lock:
             self.online.learn_unchecked(self.row(x, learn=True), y, weight)
+            self._learn_ids(y, weight)
 
     def encode_own(self, arrays: Arrays) -> dict[str, Json]:
         return {}
@@ -138,7 +144,10 @@ class DistributionClassificationCore(LabelCore):
 
     def scores(self, X: Matrix) -> Matrix:
         with self._lock:
-            return normalised_rows(self.online.predict_rows_unchecked(X)[:, : len(self._labels)])
+            return self._normalised(self.with_ids(X))
+
+    def _normalised(self, X: Matrix) -> Matrix:
+        return normalised_rows(self.online.predict_rows_unchecked(X)[:, : len(self._labels)])
 
     def to_probabilities(self, scores: Matrix, learned: Vector | float) -> Matrix:
         return scores
@@ -147,8 +156,7 @@ class DistributionClassificationCore(LabelCore):
         log_p = np.log(np.maximum(scores, LEAST_PROBABILITY))
         return log_p[:, 1] - log_p[:, 0] if scores.shape[1] == 2 else log_p
 
-    def learn_weighted_rows(self, X: Matrix, y: Sequence[Hashable], weight: Vector | None) -> Matrix:
-        """(rows, labels known in the end): probabilities before learning; all rows are learned, or none."""
+    def learn_features(self, X: Matrix, y: Sequence[Hashable], weight: Vector | None = None) -> Matrix:
         with self._lock:
             safe = self.online.cannot_diverge(X, np.empty(0))
             before = None if safe else (self._labels, self.settings, self.online.copy())
@@ -162,7 +170,7 @@ class DistributionClassificationCore(LabelCore):
     def _learn_rows(self, X: Matrix, y: Sequence[Hashable], weight: Vector | None) -> Matrix:
         parts = []
         for start, stop, new_label in split_at_new_labels(self._labels, y):
-            before = self.scores(X[start : start + 1])
+            before = self._normalised(X[start : start + 1])
             if new_label:
                 self._add_label(y[start])
             index = {label: float(k) for k, label in enumerate(self._labels)}
@@ -186,6 +194,7 @@ class DistributionClassificationCore(LabelCore):
             if y not in self._labels:
                 self._add_label(y)
             self.online.learn_unchecked(row, float(self._labels.index(y)), weight)
+            self._learn_ids(y, weight)
 
     def encode_own(self, arrays: Arrays) -> dict[str, Json]:
         return {"labels": [plain(label) for label in self._labels]}

@@ -32,7 +32,7 @@ def changed_encoder(
     """An encoder that has seen these rows too, and the features that are new."""
     encoder = new_encoder(date_format, categorical) if before is None else before.copy()
     known = set(encoder.features)
-    encoder.encode(batch)
+    encoder.encode_whole(batch)
     return encoder, [name for name in encoder.features if name not in known]
 
 

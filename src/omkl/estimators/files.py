@@ -16,6 +16,8 @@ from omkl.estimators.class_weights import ClassWeights, checked_class_weight, de
 from omkl.estimators.columns import Columns, drawn, limits_of, problem_of
 from omkl.estimators.core import Core, LabelCore, check_statistics, restored
 from omkl.estimators.cores import AnyCore, core_class, settings_of
+from omkl.estimators.id_column import CODES
+from omkl.estimators.ids import IdStatistics
 from omkl.graph import overlap_work
 from omkl.kernels import Gaussian, dictionary
 from omkl.online import Online
@@ -158,6 +160,8 @@ def encode_learned(core: Core, arrays: Arrays) -> dict[str, Json]:
     body = core.encode_own(arrays)
     if isinstance(core, LabelCore) and core.class_weights.given == "balanced":
         body["label_counts"] = core.class_weights.encode_counts(core.labels)
+    if core.ids is not None:
+        body["ids"] = core.ids.encode(arrays)
     body["progress"] = [encode_progress(o, arrays, f"{k}.") for k, o in enumerate(core.learners)]
     return body
 
@@ -201,6 +205,9 @@ def decode_core(body: Json, arrays: Arrays) -> AnyCore | None:
     core.learner, core.settings, core.seed, core.columns = learner, settings, int(body["seed"]), columns
     core.inputs = InputScaler(d) if body["scaled"] else None
     core.encoder = decode_encoder(body.get("encoder"), columns.own)
+    demand(core.encoder is None or core.encoder.codes in (0, CODES[task]), "the columns and the task differ")
+    if "ids" in body:
+        core.ids = IdStatistics.decode(body["ids"], arrays, CODES[task], columns)
     return decode_learned(core, problem, None, body, arrays)
 
 

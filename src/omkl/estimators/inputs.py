@@ -12,6 +12,7 @@ from omkl.arrays import Matrix, Vector
 from omkl.engine import gather, gather_indexed
 from omkl.errors import SharedFeaturesWarning
 from omkl.estimators.columns import Columns, problem_of
+from omkl.estimators.ids import WithIds
 from omkl.estimators.rows import Cells, NotANumber, Row, check_row, encoder_after, in_order, not_a_number
 from omkl.lock import Locked, ModelLock, locked
 from omkl.online import Online
@@ -23,13 +24,12 @@ if TYPE_CHECKING:
 NOT_FILLED: Mapping[Any, float] = MappingProxyType({})
 
 
-class NamedInputs(Locked):
+class NamedInputs(WithIds, Locked):
     """The features of a core, and its learners, which grow with them."""
 
     learner: str
     settings: AlgorithmSettings
     seed: int
-    columns: Columns
     inputs: InputScaler | None
     online: Online
     encoder: "Encoder | None" = None  # makes features of cells, once there were others than numbers
@@ -72,15 +72,25 @@ class NamedInputs(Locked):
         A missing feature counts as its running mean, or as 0 where inputs are not scaled.
         """
         if self.encoder is not None:
-            return self._features(self.encoder.row(x, learn), learn)
+            return self._table_features(self.encoder.row(x, learn), learn)
         try:
             return self._features(x, learn)  # type: ignore[arg-type]  # other cells than numbers are noticed
         except NotANumber:
-            encoder = encoder_after(self.columns.own)
+            encoder = encoder_after(self.columns.own, self.task)
             features = encoder.row(x, learn)
             if learn:
                 self.columns, self.encoder = self.columns.as_text(), encoder
             return self._features(features, learn)
+
+    def _table_features(self, x: Row, learn: bool) -> Vector:
+        """The same for features that an encoder has made."""
+        if self.ids is None:
+            row = self._features(x, learn)
+            if self.ids is None:  # still, with what is new in this row
+                return row
+        elif learn:
+            self._add_new(x)
+        return self._features(self.row_with_ids(x), learn)
 
     def _features(self, x: Row, learn: bool) -> Vector:
         """The same for a dictionary of numbers."""
@@ -95,9 +105,12 @@ class NamedInputs(Locked):
             raise not_a_number(x, names[-1 - found])
         if learn and found < len(x):
             check_row(x)
-            self.add_features(x, {} if self.encoder is None else self.encoder.features)
+            self._add_new(x)
             return self._features(x, learn)
         return row
+
+    def _add_new(self, x: Row) -> None:
+        self.add_features(x, {} if self.encoder is None else self.encoder.features)
 
     def _row_of_many(self, x: Row, learn: bool) -> Vector:
         """The same where features are looked up by name, since a row has few of them."""
@@ -107,7 +120,7 @@ class NamedInputs(Locked):
         if found < len(x) and (learn or self.columns.full):
             values = check_row(x)
             if learn:
-                self.add_features(x, {} if self.encoder is None else self.encoder.features)
+                self._add_new(x)
             self._raw.fill(self.missing)
             self.columns.fill(self._raw, x, values.tolist())
         if self.inputs is None:
@@ -141,6 +154,7 @@ class NamedInputs(Locked):
                 self._learn_again(columns, *rows)
         else:
             self._grow(self.columns.with_names(new))
+        self._add_ids([name for name in new if name in fills])
 
     def _grow(self, columns: Columns) -> None:
         """Continue with these columns, which begin with those that there are."""

@@ -7,7 +7,8 @@ import numpy as np
 
 from omkl.algorithms.base import AlgorithmSettings
 from omkl.arrays import Matrix, Vector
-from omkl.estimators.core import NumberCore, Scale, only, restored, rounds_of
+from omkl.estimators.core import NumberCore, Scale, only, restored
+from omkl.estimators.rounds import rounds_of
 from omkl.estimators.rows import Cells
 from omkl.online import Online
 from omkl.persist import Arrays, Json, float_array
@@ -37,11 +38,10 @@ class RegressionCore(NumberCore):
 
     def predict(self, X: Matrix) -> Vector:
         with self._lock:
-            f = self.online.predict_rows_unchecked(self.scaled(X))
+            f = self.online.predict_rows_unchecked(self.scaled(self.with_ids(X)))
             return f if self.target is None else self.target.inverse_transform(f)
 
-    def learn_rows(self, X: Matrix, y: Vector, weight: Vector | None = None) -> Vector:
-        """The prediction of each row before it was learned; all rows are learned, or none."""
+    def learn_features(self, X: Matrix, y: Vector, weight: Vector | None = None) -> Vector:
         if weight is not None and (weight > 1).any():
             rounds = rounds_of(weight)
             rows = np.repeat(np.arange(len(X)), rounds)
@@ -51,7 +51,7 @@ class RegressionCore(NumberCore):
         return self._learn_whole(X, y, weight)
 
     def _learn_whole(self, X: Matrix, y: Vector, weight: Vector | None) -> Vector:
-        """The same, one round for each row."""
+        """The prediction of each row before it was learned; one round for each row, all rows or none."""
         with self._lock:
             if self.inputs is None or self.target is None:
                 return self.online.run_whole(X, y, weight)
@@ -73,17 +73,16 @@ class RegressionCore(NumberCore):
 
     def learn_row(self, x: Cells, y: float, weight: float) -> None:
         with self._lock:
-            if weight > 1:
-                self.row(x, learn=True)
-                self.learn_rows(self._raw[None].copy(), np.array([float(y)]), np.array([float(weight)]))
-                return
             row = self.row(x, learn=True)
-            if self.inputs is None or self.target is None:
+            if weight > 1:
+                self.learn_features(self._raw[None].copy(), np.array([float(y)]), np.array([float(weight)]))
+            elif self.inputs is None or self.target is None:
                 self.online.learn_unchecked(row, y, weight)
-                return
-            self.online.learn_unchecked(row, self.target.transform_one(y), weight)
-            self.target.commit()
-            self.inputs.commit()
+            else:
+                self.online.learn_unchecked(row, self.target.transform_one(y), weight)
+                self.target.commit()
+                self.inputs.commit()
+            self._learn_ids(y, weight)
 
     def encode_own(self, arrays: Arrays) -> dict[str, Json]:
         if self.target is not None:

@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from omkl.algorithms.base import Task
 from omkl.arrays import Vector
 from omkl.engine import gather
+from omkl.estimators.id_column import CODES
 
 if TYPE_CHECKING:
     from omkl.encoder import Encoder
@@ -24,11 +26,13 @@ def check_row(x: Cells) -> Vector:
     return values
 
 
-def encoder_after(names: Sequence[Hashable]) -> "Encoder":
+def encoder_after(names: Sequence[Hashable], task: Task) -> "Encoder":
     """An encoder for what comes after rows of numbers with these names."""
     from omkl.encoder import Encoder, text_names, warn  # pyarrow takes time to load, and numbers do without
 
-    return Encoder.of_numbers(text_names(names), warn)
+    encoder = Encoder.of_numbers(text_names(names), warn)
+    encoder.codes = CODES[task]
+    return encoder
 
 
 def checked_cells(x: Cells) -> dict[Hashable, object]:

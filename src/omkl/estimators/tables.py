@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 
+from omkl.algorithms.base import Task
 from omkl.arrays import Matrix
 from omkl.estimators.core import Core
 from omkl.estimators.rows import encoder_after, in_order
@@ -43,11 +44,11 @@ class TableRows(NamedTuple):
         return min(self.new, default=len(self.X))
 
 
-def learnable(core: Core | None, batch: "Batch") -> TableRows:
-    """The rows of a table; what is new in them becomes known with `learn_table`."""
+def learnable(core: Core | None, batch: "Batch", task: Task, whole: bool = False) -> TableRows:
+    """The rows of a table, maybe the `whole` of all rows; what is new in them becomes known with `learn_table`."""
     known = () if core is None else core.columns.own
-    encoder = encoder_after(known) if core is None or core.encoder is None else core.encoder.copy()
-    encoded = encoder.encode(batch)
+    encoder = encoder_after(known, task) if core is None or core.encoder is None else core.encoder.copy()
+    encoded = encoder.encode_whole(batch) if whole else encoder.encode(batch)
     new: dict[int, list[Hashable]] = {}
     for name, row in encoded.arrivals.items():
         new.setdefault(row, []).append(name)
@@ -94,7 +95,7 @@ def learn_table(core: Core, rows: TableRows, calls: Calls[R], start: int = 0) ->
 
 def features_of(core: Core, batch: "Batch") -> Matrix:
     """The rows of a table for a prediction: nothing becomes known."""
-    encoder = encoder_after(core.columns.own) if core.encoder is None else core.encoder
+    encoder = encoder_after(core.columns.own, core.task) if core.encoder is None else core.encoder
     encoded = encoder.encode(batch, learn=False)
     names = features_in_order(encoded, core.columns.own)
     return core.rows_of(names, matrix(encoded, names, len(batch.rows)))

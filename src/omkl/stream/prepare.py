@@ -8,8 +8,10 @@ import pyarrow as pa
 from omkl.arrays import Index, Mask
 from omkl.encoder.columns import Encoded, Encoder
 from omkl.encoder.table import Batch
+from omkl.estimators.id_column import CODES
 from omkl.lags import ONE_SERIES, LagSettings
 from omkl.notices import Notices
+from omkl.stream.constants import Constants
 from omkl.stream.lagged import LaggedColumns
 from omkl.stream.names import listed
 from omkl.stream.predictions import Targets
@@ -57,6 +59,7 @@ class Preparer:
         self.key, self.by, self.features, self.drop = key, by, features, drop
         self.encoder = Encoder(notices, date_format, categorical)
         self.waiting = WaitingRows(pending, notices)
+        self.constants = Constants(notices)
         self.lagged = None if lags is None else LaggedColumns(lags, notices)
 
     def prepare(self, batch: Batch, new_features: bool = True) -> Prepared:
@@ -69,7 +72,10 @@ class Preparer:
         if self.key is not None and keys is not None:
             roles, origins = self.waiting.roles(known(y), keys, self.count)
         with_features = roles != LATE
+        if self.by is None and self.target.task is not None:  # the models of --by have no statistics of categories
+            self.encoder.codes = CODES[self.target.task]
         encoded = self.encoder.encode(batch if with_features.all() else filtered(batch, with_features), new_features)
+        self.constants.look(self.encoder, encoded)
         if self.lagged is not None:
             encoded, positions = self.lagged.add(self.encoder, encoded, y, roles, origins, self.series(keys))
         return Prepared(batch.rows, y, keys, roles, positions, encoded)

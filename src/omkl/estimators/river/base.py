@@ -101,10 +101,9 @@ class Estimator(Locked, Generic[C, Y]):
         except NotANumber:
             plain = False
         if not plain:
-            encoder = encoder_after(())
-            features = encoder.row(x)
-            if features:
-                self._start(features).encoder = encoder
+            features = encoder_after((), self.task).row(x)
+            if features:  # the row is encoded again when it is learned
+                self._start(features).encoder = encoder_after((), self.task)
             return self._core
         return self._start(x)
 
@@ -154,7 +153,7 @@ class Estimator(Locked, Generic[C, Y]):
         else:
             from omkl.encoder import of_frame  # pyarrow takes time to load, and numbers do without
 
-            rows = learnable(core, of_frame(frame))
+            rows = learnable(core, of_frame(frame), self.task)
             if core is None and not rows.new:
                 return len(frame), []
             start = 0 if core else rows.start

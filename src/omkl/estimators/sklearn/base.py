@@ -20,7 +20,6 @@ from omkl import algorithms, validation
 from omkl.algorithms.base import Task
 from omkl.arrays import Array, Matrix, Vector
 from omkl.estimators import plots
-from omkl.estimators.class_weights import check_labels, checked_class_weight
 from omkl.estimators.core import Core, LabelCore, NumberCore, Scale, make_seed
 from omkl.estimators.cores import ClassWeighting, Scaling, new_label_core, new_number_core, settings_of
 from omkl.estimators.documentation import with_parameters
@@ -116,7 +115,11 @@ class Estimator(Locked, BaseEstimator, FittedAttributes):  # type: ignore[misc] 
         """What `fit` learns, pass by pass."""
         validation.require(isinstance(self.shuffle, (bool, np.bool_)), "shuffle", "True or False", self.shuffle)
         validation.require_whole("epochs", self.epochs)
-        return passes(FitRows(X, y, weight), bool(self.shuffle), self.epochs, self.core_.seed)
+        core = self.core_
+        return passes(
+            FitRows(X, y, weight), bool(self.shuffle), self.epochs, core.seed,
+            lambda part: core.learned_ids(part.X, part.y.tolist(), part.weight),
+        )  # fmt: skip
 
     def _fitted(self) -> Self:
         check_is_fitted(self, "core_")
@@ -180,7 +183,7 @@ class Regressor(RegressorMixin, Estimator, SingleNumbers):  # type: ignore[misc]
             rows, targets = self._validated(X, y, reset=True)
             weight = None if sample_weight is None else checked_weights(sample_weight, targets)
             for part in self._passes(inputs.start(self, rows), targets, weight):
-                self.core_.learn_rows(part.X, np.asarray(part.y, dtype=np.float64), part.weight)
+                self.core_.learn_features(part.X, np.asarray(part.y, dtype=np.float64), part.weight)
         return self
 
     @locked
@@ -236,9 +239,7 @@ class Classifier(ClassifierMixin, Estimator, SingleLabels, ClassWeighting):  # t
     def new_core(self, names: Sequence[Hashable] | None = None) -> LabelCore:
         names, labels = names or column_names(self.n_features_in_), self.classes_.tolist()
         settings = settings_of(self, self.task)
-        weights = checked_class_weight(self.class_weight)
-        check_labels(weights, labels)
-        return new_label_core(self.algorithm_name, settings, self.seed(), names, self._scale, labels, weights)
+        return new_label_core(self.algorithm_name, settings, self.seed(), names, self._scale, labels, self.class_weight)
 
     def _validated(self, X: ArrayLike, y: ArrayLike, reset: bool) -> tuple[Rows, Array]:
         rows, labels = inputs.checked_with_target(self, X, y, reset, numeric=False)
@@ -256,9 +257,8 @@ class Classifier(ClassifierMixin, Estimator, SingleLabels, ClassWeighting):  # t
             self.classes_ = np.unique(labels)
             weight = None if sample_weight is None else checked_weights(sample_weight, labels)
             X = inputs.start(self, rows)
-            with self.core_.all_rows_known(labels.tolist(), weight):
-                for part in self._passes(X, labels, weight):
-                    self.core_.learn_rows(part.X, part.y.tolist(), part.weight)
+            for part in self._passes(X, labels, self.core_.weights_of_all(labels.tolist(), weight)):
+                self.core_.learn_features(part.X, part.y.tolist(), part.weight)
         return self
 
     @locked

@@ -1,6 +1,6 @@
 """How `fit` goes through the rows: which of them, with which weights, in which order."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import NamedTuple
 
@@ -44,13 +44,23 @@ def without_order(rows: FitRows) -> FitRows:
     return FitRows(np.ascontiguousarray(X[first]), y[first], None if all_one else weight)
 
 
-def passes(rows: FitRows, shuffle: bool, epochs: int, seed: int) -> Iterator[FitRows]:
-    """The rows of each pass, in the order in which they are learned."""
+def passes(
+    rows: FitRows, shuffle: bool, epochs: int, seed: int, with_statistics: Callable[[FitRows], Matrix]
+) -> Iterator[FitRows]:
+    """The rows of each pass, in the order in which they are learned.
+
+    The statistics in a row, of columns of many categories, are those of the rows before it in the first pass. Later
+    passes have the same: statistics of all rows would hold the target of the row itself.
+    """
     if shuffle:
         rows = without_order(rows)
     rng = np.random.default_rng(seed)
-    for _ in range(epochs):
-        yield taken(rows, rng.permutation(len(rows.X))) if shuffle else rows
+    for epoch in range(epochs):
+        order = rng.permutation(len(rows.X)) if shuffle else np.arange(len(rows.X))
+        part = taken(rows, order)
+        if epoch == 0 and (X := with_statistics(part)) is not part.X:
+            part, rows = part._replace(X=X), rows._replace(X=X[np.argsort(order)])
+        yield part
 
 
 def taken(rows: FitRows, order: Index) -> FitRows:

@@ -1,7 +1,7 @@
 """What users pass to scikit-learn's methods, checked: arrays of numbers, and frames with cells of any kind."""
 
 from collections.abc import Callable, Hashable, Sequence
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias
 
 import narwhals as nw
 import numpy as np
@@ -10,6 +10,7 @@ from sklearn.utils import assert_all_finite, check_consistent_length, column_or_
 from sklearn.utils.validation import validate_data
 
 from omkl import validation
+from omkl.algorithms.base import Task
 from omkl.arrays import Array, Matrix
 from omkl.estimators.core import Core
 from omkl.estimators.rows import in_order
@@ -27,6 +28,7 @@ Rows: TypeAlias = "Matrix | Batch"  # numbers, or cells of any kind
 class Fitted(Protocol):
     """What inputs depend on."""
 
+    task: ClassVar[Task]
     core_: Core
     n_features_in_: int
     target_name_: str
@@ -64,7 +66,7 @@ def learn(
         if first:
             estimator.core_ = estimator.new_core(names(estimator))
         return learn_features(arranged(estimator, rows), slice(None))
-    table = learnable(None if first else estimator.core_, rows)
+    table = learnable(None if first else estimator.core_, rows, estimator.task)
     start = table.start if first else 0
     parts: list[Matrix] = []
     if first and table.new:
@@ -79,7 +81,7 @@ def start(estimator: Fitted, rows: Rows) -> Matrix:
     if isinstance(rows, np.ndarray):
         estimator.core_ = estimator.new_core(names(estimator))
         return arranged(estimator, rows)
-    table = learnable(None, rows)
+    table = learnable(None, rows, estimator.task, whole=True)
     if not table.new:
         raise ValueError("every cell of X is empty; give at least one column with a value")
     estimator.core_ = estimator.new_core([name for new in table.new.values() for name in new])
