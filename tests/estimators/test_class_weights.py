@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from command import invoke
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from sklearn.base import clone
 from sklearn.datasets import make_classification
@@ -36,10 +36,6 @@ def data(rows=120, seed=0):
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(rows, 3))
     return X, np.where(X[:, 0] + rng.normal(size=rows) > 1.4, "yes", "no")
-
-
-def dictionaries(X):
-    return [dict(zip(NAMES, row, strict=True)) for row in X.tolist()]
 
 
 def so_far(y, weight=None):
@@ -96,6 +92,7 @@ def test_rows_after_fit_are_counted_with_those_of_fit():
 
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.floats(0, LARGEST_WEIGHT)), max_size=30))
 def test_weights_are_finite_and_labels_have_the_same_weight_in_total(rows):
+    assume(any(weight > 0 for _, weight in rows))
     _, weights = ClassWeights("balanced").of_all([label for label, _ in rows], np.array([w for _, w in rows]))
     total: dict[str, float] = {}
     for (label, weight), found in zip(rows, weights, strict=True):
@@ -111,10 +108,15 @@ def test_weights_are_finite_and_labels_have_the_same_weight_in_total(rows):
 
 @GIVEN
 @pytest.mark.parametrize("name", SAME)
-def test_river_and_the_command_line_give_the_same_to_the_last_bit(name, weights, tmp_path, monkeypatch):
+@pytest.mark.parametrize("meters", [False, True])
+def test_river_and_the_command_line_give_the_same_to_the_last_bit(name, weights, meters, tmp_path, monkeypatch):
+    """Statistics of the target by `meter`, a column of many categories, count rows by their weights too."""
     monkeypatch.chdir(tmp_path)
     X, y = data()
     frame = pd.DataFrame(X, columns=NAMES)
+    if meters:
+        frame = frame.assign(meter=[f"m{k}" for k in np.random.default_rng(2).integers(0, 60, size=len(X))])
+    rows = frame.to_dict("records")
     frame.assign(y=y).to_csv("d.csv", index=False)
     wanted = f"class_weight={weights if weights == 'balanced' else json.dumps(weights)}"
     run = ["run", "d.csv", "--target", "y", "--learner", SAME[name], "--set", wanted, "--model", "m.omkl"]
@@ -122,14 +124,14 @@ def test_river_and_the_command_line_give_the_same_to_the_last_bit(name, weights,
     assert result.exit_code == 0, result.output
     found = [json.loads(line)["probabilities"] for line in Path("p.jsonl").read_text().splitlines()]
     single, many = (RIVER[name](seed=0, class_weight=weights) for _ in range(2))
-    for x, label, p in zip(dictionaries(X), y.tolist(), found, strict=True):
+    for x, label, p in zip(rows, y.tolist(), found, strict=True):
         assert single.predict_proba_one(x) == (p or {})
         single.learn_one(x, label)
     many.learn_many(frame, y)
-    expected = [single.predict_proba_one(x) for x in dictionaries(X[:9])]
-    assert [many.predict_proba_one(x) for x in dictionaries(X[:9])] == expected
+    expected = [single.predict_proba_one(x) for x in rows[:9]]
+    assert [many.predict_proba_one(x) for x in rows[:9]] == expected
     loaded = omkl.load("m.omkl")
-    assert [loaded.predict_proba_one(x) for x in dictionaries(X[:9])] == expected
+    assert [loaded.predict_proba_one(x) for x in rows[:9]] == expected
     assert loaded.class_weight == weights
     assert single.class_weight == weights
 
@@ -226,6 +228,12 @@ def test_what_is_no_weight_is_refused_with_what_is_wanted(weights):
         omkl.RakerClassifier(class_weight=weights).fit(X, y)
     with pytest.raises(ValueError, match=r"class_weight must be None, 'balanced', or a weight"):
         omkl.river.RakerClassifier(class_weight=weights)
+
+
+def test_weights_of_which_none_is_above_0_are_refused():
+    X, y = data()
+    with pytest.raises(ValueError, match="class_weight must be above 0 for a label in y"):
+        omkl.RakerClassifier(class_weight={"no": 0, "yes": 0}).fit(X, y)
 
 
 def test_weights_of_labels_that_are_none_are_refused_while_others_have_none():

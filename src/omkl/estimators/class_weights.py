@@ -69,7 +69,9 @@ class ClassWeights:
         rows = list(zip(y, [1.0] * len(y) if weight is None else weight.tolist(), strict=True))
         for label, own in rows:
             out.count(label, own)
-        return out, np.array([out.weighted(label, own) for label, own in rows])
+        found = np.array([out.weighted(label, own) for label, own in rows])
+        require(bool(found.any()), "class_weight", "above 0 for a label in y", self.given)
+        return out, found
 
     def count(self, label: Hashable, weight: float) -> None:
         """A row with this label and this weight of its own."""
