@@ -125,3 +125,15 @@ def test_copies_learn_on_their_own():
     one.learn_one({"colour": "red"})
     clone = one.clone()
     assert clone.transform_one({"colour": "red"}) == {}
+
+
+def test_rows_of_river_let_no_value_wait_and_the_first_32_of_many_have_features():
+    cells = [f"w{k}" for k in range(40)]
+    single, many = omkl.river.TableEncoder(), omkl.river.TableEncoder()
+    for k, cell in enumerate(cells):
+        single.learn_one({"x": cell})
+        expected = {f"x={text}": float(text == cell) for text in cells[: min(k + 1, 32)]}
+        assert single.transform_one({"x": cell}) == (expected if k < 32 else expected | {"x other": 1.0})
+        single = omkl.from_bytes(omkl.to_bytes(single)) if k == 5 else single
+    many.learn_many(pd.DataFrame({"x": cells}))
+    assert many.transform_one({"x": "w3"}) == single.transform_one({"x": "w3"})

@@ -328,9 +328,9 @@ def test_a_waiting_row_of_cells_of_any_kind_is_saved(name: str):
     target: Any = "b" if "Classifier" in name else 2.0
     for k in range(5):
         model.learn_one({**WAITING, "u": float(k)}, target if k % 2 else "a" if "Classifier" in name else 1.0)
-    model.predict_one({**WAITING, "text": "blue"}, key=1)
+    model.predict_one({**WAITING, "late": "blue"}, key=1)
     again = omkl.from_bytes(omkl.to_bytes(model))
     for each in (model, again):
         each.learn_key(1, target)
     assert omkl.to_bytes(again) == omkl.to_bytes(model)
-    assert "text=blue" in again._core.names
+    assert "late=blue" in again._core.names

@@ -14,7 +14,7 @@ from command import invoke
 import omkl
 from omkl.fleet import Fleet
 from omkl.fleet.storage import FIRST_ROWS
-from omkl.stream import learner, memory
+from omkl.stream import keyed, memory
 from omkl.stream.memory import NOTICE_BYTES, check_memory
 from omkl.stream.raw import DataError
 
@@ -112,12 +112,12 @@ def test_a_run_that_needs_more_memory_than_there_is_stops_before_it_learns(tmp_p
     data, out = tmp_path / "d.csv", tmp_path / "p.csv"
     data.write_text("id,a,y\n" + "".join(f"u{k % 40},{k % 7},{k % 11}\n" for k in range(1000)))
     monkeypatch.setattr(memory, "NOTICE_BYTES", 10_000_000)
-    monkeypatch.setattr(learner, "available_memory", lambda: 20_000_000)
+    monkeypatch.setattr(keyed, "available_memory", lambda: 20_000_000)
     result = invoke("run", data, "-t", "y", "--task", "regression", "--by", "id", "--predictions", out)
     assert result.exit_code == 2
     assert re.search(r"the models of 40 keys take about \d+(\.\d)? MB of memory", result.stderr)
     assert not out.exists()
-    monkeypatch.setattr(learner, "available_memory", lambda: None)
+    monkeypatch.setattr(keyed, "available_memory", lambda: None)
     result = invoke("run", data, "-t", "y", "--task", "regression", "--by", "id", "--learner", "sfg-mkl", "--json")
     assert result.exit_code == 0
     assert json.loads(result.stdout)["keys"] == 40

@@ -51,21 +51,23 @@ class Column:
         claims.flag(self.coded, "coded")
         claims.string(self.own, "the feature of a column")
 
-    def meet(self, strings: pa.Array, number: int | None, declared: bool, hashing: bool, whole: bool) -> "Arrivals":
+    def new_values(self, strings: pa.Array) -> set[str]:
+        """Those that are not categories yet."""
+        return {text for text in pc.unique(strings).to_pylist() if text is not None} - set(self.categories)
+
+    def meet(self, strings: pa.Array, number: int | None, declared: bool, hashing: bool, at_once: bool) -> "Arrivals":
         """Learn which text values there are; returns those that have a feature from a row of these on.
 
         Values wait until they have come twice on average, or until there is text as well as a number (the first one is
         in row `number`); each that comes later waits until it has come twice itself. As soon as there are more than
         MAX_CATEGORIES and any came twice, no further one has a feature; with `hashing` none but the first has, if all
         were waiting. A column that was declared to hold categories does not name the rows, though all its values may
-        be different. If these are the `whole` of the rows and few values, none of them waits.
+        be different. With `at_once` no value waits.
         """
         arrivals, others = dict[str, int](), 0
         known, seen = set(self.categories), set(self.seen)
-        new = {text for text in pc.unique(strings).to_pylist() if text is not None} - known
-        if self.begun and not new:
+        if self.begun and not self.new_values(strings):
             return Arrivals(arrivals, others)
-        at_once = whole and len(known) + len(new) <= MAX_CATEGORIES
         self.begun |= at_once
         for row, text in enumerate(strings.to_pylist()):
             if self.others or self.unique:

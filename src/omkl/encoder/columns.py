@@ -58,6 +58,7 @@ class Encoder:
     def __init__(self, notify: Notify, date_format: str | None = None, categorical: tuple[str, ...] = ()) -> None:
         self.notify, self.date_format, self.categorical = notify, date_format, categorical
         self.codes = 0  # numbers that describe a target, where columns of many categories have statistics of it
+        self.eager = False  # text values have features as soon as they come
         self.whole = False  # in `encode_whole`
         self.columns: dict[str, Column] = {}
         self.with_booleans: set[str] = set()  # columns of numbers, some of which are written as true and false
@@ -102,7 +103,7 @@ class Encoder:
     def copy(self) -> "Encoder":
         """An encoder that knows the same and learns on its own."""
         other = Encoder(self.notify, self.date_format, self.categorical)
-        other.codes = self.codes
+        other.codes, other.eager = self.codes, self.eager
         other.columns = {
             name: replace(c, categories=list(c.categories), seen=list(c.seen)) for name, c in self.columns.items()
         }
@@ -284,7 +285,8 @@ class Encoder:
         if learn and not (column.others or column.unique):
             before = len(column.categories)
             declared = column.coded or name in self.categorical
-            arrivals, first = column.meet(strings, number, declared, self.codes > 0, self.whole)
+            few = self.whole and before + len(column.new_values(strings)) <= MAX_CATEGORIES
+            arrivals, first = column.meet(strings, number, declared, self.codes > 0, self.eager or few)
             self._notify_text(name, column, column.categories[before:])
             if column.unique:
                 self.notify(f"unique {name}", f"column {name!r} names the rows: of {ALL_DIFFERENT} values no two are "

@@ -167,10 +167,13 @@ class LinearEntrant(BaselineEntrant):
         self._preparer, self._model, self._names = preparer, LinearModel(task), dict[str, None]()
 
     def predict_then_learn(self, prepared: Prepared, mask: Mask) -> Targets:
-        features = prepared.encoded.features
+        features, fills = dict(prepared.encoded.features), self._preparer.encoder.features
         new = [name for name in features if name not in self._names]
+        for name in new:  # nothing was known of it before the row in which it begins
+            begins = np.arange(len(features[name])) >= prepared.encoded.arrivals.get(name, 0)
+            features[name] = np.where(begins, features[name], fills[name])
         self._names.update(dict.fromkeys(new))
-        self._model.extend([self._preparer.encoder.features[name] for name in new])
+        self._model.extend([fills[name] for name in new])
         X = np.column_stack([features[name][mask] for name in self._names])
         return self._model.learn(X, prepared.y[mask])
 

@@ -42,6 +42,7 @@ class TableEncoder(base.MiniBatchTransformer):
         self.date_format = date_format
         self.categorical = categorical
         self._encoder = new_encoder(*encoder_parameters(date_format, categorical))
+        self._encoder.eager = True
 
     @property
     def _mutable_attributes(self) -> set[str]:
@@ -84,6 +85,7 @@ def _decode(body: persist.Json, arrays: persist.Arrays) -> TableEncoder:
     encoder_parameters(body["date_format"], body["categorical"])
     model = TableEncoder(body["date_format"], body["categorical"])
     model._encoder = encoder_from(body["encoder"])
+    model._encoder.eager = True
     return model
 
 
