@@ -22,10 +22,11 @@ from omkl_lab import (
     forecasts,
     interfaces,
     one_hot,
+    rare,
     recovery,
     targets,
     wide,
-)  # fmt: skip
+)
 from omkl_lab.bench import table as bench
 from omkl_lab.configurations import MATCHING
 from omkl_lab.files import read_json, read_lines
@@ -157,6 +158,7 @@ def pages(project: Path, run: str | None = None) -> dict[Path, str]:
         (wide.PAGE, wide.COMMAND, wide.quoted(read_json(project / wide.RESULTS))),
         (fleets.PAGE, fleets.COMMAND, fleets.quoted(read_json(project / fleets.RESULTS))),
         (coverage.PAGE, coverage.COMMAND, coverage.quoted(read_json(project / coverage.RESULTS))),
+        (rare.PAGE, rare.COMMAND, rare.quoted(read_json(project / rare.RESULTS))),
         (forecasts.PAGE, forecasts.COMMAND, forecasts.quoted(read_json(project / forecasts.RESULTS))),
     )
     return {

@@ -283,8 +283,8 @@ class ExpertSet:
         self.stack = LeastSquares(1, len(self.experts), 100.0, least)
         self.leaders, self.explorer = list(range(problem.active - 1)), 0
 
-    def evaluated_and_counting(self):
-        if self.age < self.warm_up or self.problem.active >= len(self.experts):
+    def evaluated_and_counting(self, share):
+        if self.age * share < self.warm_up or self.problem.active >= len(self.experts):
             return range(len(self.experts)), range(len(self.experts))
         return sorted({*self.leaders, self.explorer}), self.leaders  # (G32)
 
@@ -396,12 +396,15 @@ class GraphMKL:
         self.counted, self.fast, self.slow, self.shares = 0, 0.0, 0.0, np.zeros(2)
         self.t, self.repeats, self.first_moment, self.second_moment = 0, 0.0, 0.0, 0.0
 
+    def row_share(self):
+        return max(self.first_moment**2 / self.second_moment, 1 / 16) if self.t and self.second_moment else 1.0  # (G32)
+
     def round(self, x, y, weight, uniforms):
         """The prediction of x, made before y is learned."""
         x = np.clip(x, -1e90, 1e90)
         outlooks = []  # of every expert that is evaluated: set, number, counts, mean, leverage, variance
         for g, members in enumerate(self.sets):
-            evaluated, counts = members.evaluated_and_counting()
+            evaluated, counts = members.evaluated_and_counting(self.row_share())
             for e in evaluated:
                 mean, q = members.experts[e].predict(x, members.scaling, members.memory)
                 v = (members.experts[e].noise * (1 + q) + 1e-12) * members.scaling.unit**2  # (G13)

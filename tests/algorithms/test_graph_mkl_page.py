@@ -76,7 +76,7 @@ def test_numbers_with_weights_missing_inputs_outliers_and_a_target_that_begins_c
     X, y = number_stream(750, change=300)
     weight = np.random.default_rng(2).choice([0.0, 0.3, 1.0, 2.5], size=750)
     y[:12] = 1024.0
-    y[300:] += 300
+    y[300:] += 600
     y[110::90] += 3000
     y[np.flatnonzero(weight)[65]] += 3000  # the first error that is capped
     X[np.random.default_rng(4).random(X.shape) < 0.05] = np.nan
@@ -97,6 +97,25 @@ def test_labels_that_change_until_the_challenger_has_replaced_the_incumbent():
     np.testing.assert_allclose(actual.trend, expected.trend, rtol=TOLERANCE)
     assert page.sets[0].age < 250
     assert len(page.sets) == 1
+
+
+def test_a_rare_label_of_heavy_rows_makes_the_warm_up_longer():
+    """One row in twenty has most of the weight: the rows count for about a tenth of their number."""
+    X, y = label_stream(420, change=500)
+    y = (y == 2) * (np.arange(420) % 4 == 0) * 1.0
+    weight = np.where(y == 1, 20.0, 0.5)
+    settings = GraphSettings(task="classification", outputs=2, **SMALL | {"warm_up": 30})
+    expected, actual, _ = page_and_library(settings, X, y, weight)
+    np.testing.assert_allclose(actual.predictions, expected.predictions, rtol=TOLERANCE)
+    online = Online.make("graph-mkl", settings, d=3, seed=1)
+    evaluated = []
+    for row in zip(X, y, weight, strict=True):
+        before = online.evaluations
+        online.learn(*row)
+        evaluated.append(online.evaluations - before)
+    all_experts = evaluated[0]
+    assert set(evaluated[:150]) == {all_experts}
+    assert all_experts not in evaluated[-20:]
 
 
 def wide_stream(rows, inputs=1030):

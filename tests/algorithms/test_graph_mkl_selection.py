@@ -9,6 +9,7 @@ import omkl
 from omkl import algorithms
 from omkl.algorithms.graph_mkl import selection
 from omkl.algorithms.graph_mkl.constants import RANK_EVERY, SILENT_ROUNDS
+from omkl.algorithms.graph_mkl.repeats import Weights
 from omkl.algorithms.graph_mkl.selection import Selection
 
 
@@ -30,27 +31,40 @@ def test_only_a_quarter_is_evaluated_after_the_warm_up():
 def test_a_challenger_has_half_the_warm_up(incumbent, warm_up):
     problem = problem_of()
     chosen = Selection(np.arange(problem.experts), 5)
-    assert selection.evaluated(problem, chosen, warm_up - 1, incumbent).all()
-    assert np.flatnonzero(selection.evaluated(problem, chosen, warm_up, incumbent)).tolist() == [0, 1, 2, 5]
+    assert selection.evaluated(problem, chosen, warm_up - 1, incumbent, share=1.0).all()
+    assert np.flatnonzero(selection.evaluated(problem, chosen, warm_up, incumbent, share=1.0)).tolist() == [0, 1, 2, 5]
+
+
+def test_rows_count_towards_the_warm_up_as_far_as_their_weights_do():
+    """Of twenty rows, one of weight 39 and the others of weight 1, the sum of the weights counts for 2.2."""
+    weights = np.append(np.ones(19), 39.0)
+    share = selection.row_share(Weights(weights.mean(), (weights**2).mean()))
+    assert share == pytest.approx(weights.sum() ** 2 / (weights**2).sum() / 20)
+    problem = problem_of()
+    chosen = Selection(np.arange(problem.experts), 5)
+    assert selection.evaluated(problem, chosen, int(60 / share) - 1, True, share).all()
+    assert not selection.evaluated(problem, chosen, int(60 / share) + 1, True, share).all()
+    assert selection.row_share(Weights()) == selection.row_share(Weights(0.3, 0.3**2)) == 1
+    assert selection.row_share(Weights(1e27, 1e57)) == 1 / 16
 
 
 def test_an_explorer_is_no_part_of_the_mixture():
     problem = problem_of()
     chosen = Selection(np.arange(problem.experts), 5)
-    assert np.flatnonzero(selection.counted(problem, chosen, 100, incumbent=True)).tolist() == [0, 1, 2]
+    assert np.flatnonzero(selection.counted(problem, chosen, 100, incumbent=True, share=1.0)).tolist() == [0, 1, 2]
 
 
 @pytest.mark.parametrize(("age", "counts"), [(SILENT_ROUNDS - 1, False), (SILENT_ROUNDS, True)])
 def test_a_challenger_counts_after_some_rounds(age, counts):
     problem = problem_of()
     chosen = selection.init(problem)
-    assert selection.counted(problem, chosen, age, incumbent=False).all() == counts
-    assert selection.counted(problem, chosen, age, incumbent=True).all()
+    assert selection.counted(problem, chosen, age, incumbent=False, share=1.0).all() == counts
+    assert selection.counted(problem, chosen, age, incumbent=True, share=1.0).all()
 
 
 def test_a_set_that_is_not_there_is_not_evaluated():
     problem = problem_of()
-    assert not selection.evaluated(problem, selection.init(problem), -1, incumbent=False).any()
+    assert not selection.evaluated(problem, selection.init(problem), -1, incumbent=False, share=1.0).any()
 
 
 def test_experts_are_ranked_by_evidence_now_and_then():

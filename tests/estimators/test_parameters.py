@@ -19,7 +19,8 @@ from omkl.estimators.documentation import with_parameters
 
 ALL = [*sklearn.ESTIMATORS.values(), *river.ESTIMATORS.values()]
 KIND = pytest.mark.parametrize("kind", ALL, ids=lambda kind: f"{kind.__module__.split('.')[2]}.{kind.__name__}")
-OWN = {"random_state", "shuffle", "epochs", "seed", "max_waiting", "scale"}  # what an API or its scaling adds
+# what an API, its scaling or its weights of labels add
+OWN = {"random_state", "shuffle", "epochs", "seed", "max_waiting", "scale", "class_weight"}
 
 
 def signature(kind: type) -> dict[str, inspect.Parameter]:

@@ -159,7 +159,7 @@ class ClassificationCore(LabelCore):
             p: list[float] = probabilities(np.array([scores]))[0].tolist()
             return p
 
-    def learn_row(self, x: Cells, y: Hashable, weight: float) -> None:
+    def learn_weighted_row(self, x: Cells, y: Hashable, weight: float) -> None:
         with self._lock:
             row = self.row(x, learn=True)
             if weight > 1:

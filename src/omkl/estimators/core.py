@@ -14,9 +14,11 @@ import numpy as np
 
 from omkl.algorithms.base import AlgorithmSettings, Task
 from omkl.arrays import Array, Index, Matrix, Vector
+from omkl.estimators.class_weights import ClassWeights
 from omkl.estimators.columns import Columns, limits_of
 from omkl.estimators.id_column import CODES, label_code
 from omkl.estimators.inputs import NamedInputs
+from omkl.estimators.label_order import LabelOrder, warn_of_order
 from omkl.estimators.rows import Cells
 from omkl.lock import locked
 from omkl.online import Online
@@ -188,6 +190,17 @@ class LabelCore(Core):
     task = "classification"
     codes = CODES["classification"]
     unknown: ClassVar[float]  # score of a label that has not come yet
+    class_weights = ClassWeights()  # replaced, never changed in place
+    _not_copied = (*Core._not_copied, "_order")
+
+    def _set_up(self) -> None:
+        super()._set_up()
+        self._order = LabelOrder()
+
+    def fresh_copy(self, rng: np.random.Generator) -> Self:
+        other = super().fresh_copy(rng)
+        other.class_weights = self.class_weights.fresh()
+        return other
 
     def _codes(self, y: Sequence[Hashable]) -> Matrix:
         index = {label: k for k, label in enumerate(self.labels)}
@@ -213,18 +226,47 @@ class LabelCore(Core):
     @abstractmethod
     def probabilities_row(self, x: Cells) -> list[float]: ...
 
-    def learn_rows(self, X: Matrix, y: Sequence[Hashable], weight: Vector | None = None) -> Matrix:
-        """(rows, labels known in the end): learn rows in their order, all or none; scores of each before that."""
-        with self._lock, self.learning_ids(X, y, weight) as X:
-            return self.learn_features(X, y, weight)
-
     @abstractmethod
     def learn_features(self, X: Matrix, y: Sequence[Hashable], weight: Vector | None = None) -> Matrix:
-        """The same for rows that have the statistics of columns of many categories."""
+        """(rows, labels known in the end): learn rows in their order, all or none; scores of each before that.
+
+        The rows have the statistics of columns of many categories, and the weights are those of the labels too.
+        """
 
     @abstractmethod
-    def learn_row(self, x: Cells, y: Hashable, weight: float) -> None:
+    def learn_weighted_row(self, x: Cells, y: Hashable, weight: float) -> None:
         """Learn one row."""
+
+    def learn_rows(self, X: Matrix, y: Sequence[Hashable], weight: Vector | None = None) -> Matrix:
+        """The same for rows without such statistics, with their own weights."""
+        with self._lock:
+            class_weights = self.class_weights.copy()
+            weight = class_weights.of_rows(y, weight)
+            with self.learning_ids(X, y, weight) as X:
+                scores = self.learn_features(X, y, weight)
+            self.class_weights = class_weights
+            return scores
+
+    def learn_row(self, x: Cells, y: Hashable, weight: float) -> None:
+        """Learn one row, with the weight of its label."""
+        with self._lock:
+            if self.class_weights.given is None:
+                self.learn_weighted_row(x, y, weight)
+            else:
+                class_weights = self.class_weights.copy()
+                self.learn_weighted_row(x, y, class_weights.of_row(y, weight))
+                self.class_weights = class_weights
+
+    def follow_order(self, label: Hashable, stacklevel: int) -> None:
+        """A warning where single rows come sorted by label."""
+        order = self._order
+        if not order.mixed and order.grouped_after(label):
+            warn_of_order(order.rows, stacklevel + 1)
+
+    def weights_of_all(self, y: Sequence[Hashable], weight: Vector | None) -> Vector | None:
+        """Of rows that are all known beforehand, for `learn_features`; the rows of each label are counted."""
+        self.class_weights, weight = self.class_weights.of_all(y, weight)
+        return weight
 
     def probabilities(self, X: Matrix, classes: Array | None = None) -> Matrix:
         """(rows, labels), or a column for each of the sorted `classes`, whether it has come or not."""

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from omkl import algorithms
 from omkl.algorithms.base import AlgorithmSettings, Task
+from omkl.estimators.class_weights import checked_class_weight
 from omkl.estimators.cores import AnyCore, new_core, settings_of
 
 if TYPE_CHECKING:
@@ -43,18 +44,27 @@ class Declaration:
         if not supports(self.algorithm, self.task):
             able = [name for name in algorithms.names() if supports(name, self.task)]
             raise ValueError(f"{self.algorithm} predicts numbers only, not labels; choose {', '.join(able)}")
+        if checked_class_weight(self.class_weight) is not None and self.task == "regression":
+            raise ValueError("class_weight is for labels, and the target holds numbers; leave it out, or learn the "
+                             "numbers as labels (--task classification)")  # fmt: skip
 
     @property
     def _arguments(self) -> dict[str, Any]:
         return {**algorithms.get(self.algorithm).preset, **self.parameters}
 
+    @property
+    def class_weight(self) -> Any:
+        """Weights of the labels."""
+        return self.parameters.get("class_weight")
+
     def settings(self) -> AlgorithmSettings:
         """The settings that the parameters stand for, checked."""
-        return settings_of(algorithms.get(self.algorithm).parameters(**self._arguments), self.task)
+        arguments = {name: value for name, value in self._arguments.items() if name != "class_weight"}
+        return settings_of(algorithms.get(self.algorithm).parameters(**arguments), self.task)
 
     def core(self, seed: int, names: Sequence[Hashable]) -> AnyCore:
         """A core that has learned nothing; new labels and features may still come."""
-        return new_core(self.algorithm, self.task, self.settings(), seed, names)
+        return new_core(self.algorithm, self.task, self.settings(), seed, names, class_weight=self.class_weight)
 
     def estimator(self) -> "Estimator":
         """The estimator of the scikit-learn API, unfitted."""

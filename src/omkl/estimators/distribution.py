@@ -188,7 +188,7 @@ class DistributionClassificationCore(LabelCore):
             probabilities: list[float] = normalised_rows(p)[0].tolist()
             return probabilities
 
-    def learn_row(self, x: Cells, y: Hashable, weight: float) -> None:
+    def learn_weighted_row(self, x: Cells, y: Hashable, weight: float) -> None:
         with self._lock:
             row = self.row(x, learn=True)
             if y not in self._labels:

@@ -12,8 +12,9 @@ from omkl.algorithms.base import Algorithm, AlgorithmSettings, EstimatorParamete
 from omkl.algorithms.invariants import is_count
 from omkl.arrays import Tensor, leaves
 from omkl.engine import Engine
+from omkl.estimators.class_weights import ClassWeights, checked_class_weight, decode_class_weight, encode_class_weight
 from omkl.estimators.columns import Columns, drawn, limits_of, problem_of
-from omkl.estimators.core import Core, check_statistics, restored
+from omkl.estimators.core import Core, LabelCore, check_statistics, restored
 from omkl.estimators.cores import AnyCore, core_class, settings_of
 from omkl.estimators.ids import IdStatistics
 from omkl.estimators.outputs import OutputsCore
@@ -53,6 +54,8 @@ def encode_parameters(parameters: dict[str, object], seed_name: str, seed: int |
     for name, value in parameters.items():
         if name == "kernels" and isinstance(value, Iterable) and not isinstance(value, str):
             out[name] = encode_kernels(value)
+        elif name == "class_weight":
+            out[name] = encode_class_weight(checked_class_weight(value))
         elif isinstance(value, (tuple, list)):
             out[name] = [plain(part, f"parts of the parameter {name}") for part in value]
         elif name == seed_name and value is not None:
@@ -92,6 +95,8 @@ def decode_parameters(kind: type[EstimatorParameters], body: Json, seed_name: st
     for name, value in parameters.items():
         if name == "kernels" and isinstance(value, list):
             parameters[name] = decode_kernels(value)
+        elif name == "class_weight":
+            parameters[name] = decode_class_weight(value)
         elif isinstance(value, list):
             parameters[name] = tuple(plain(part) for part in value)
         else:
@@ -126,6 +131,8 @@ def encode_core(core: Core | None, arrays: Arrays, compact: bool) -> Json:
         body |= {"named": core.columns.named, "room": core.columns.room}
     if core.encoder is not None:
         body["encoder"] = core.encoder.body()
+    if isinstance(core, LabelCore) and core.class_weights.given is not None:
+        body["class_weight"] = encode_class_weight(core.class_weights.given)
     algorithm, problem = core.online.algorithm, core.online.problem
     V = problem.V if "V" in problem._fields else None
     made = work(core.settings, algorithm, drawn(core.learner, core.columns), max(len(core.labels), 1))
@@ -151,6 +158,8 @@ def encode_learned(core: Core, arrays: Arrays) -> dict[str, Json]:
     if core.inputs is not None:
         arrays["inputs"] = core.inputs.stats
     body = core.encode_own(arrays)
+    if isinstance(core, LabelCore) and core.class_weights.given == "balanced":
+        body["label_counts"] = core.class_weights.encode_counts(core.labels)
     if core.ids is not None:
         body["ids"] = core.ids.encode(arrays)
     body["progress"] = [encode_progress(o, arrays, f"{k}.") for k, o in enumerate(core.learners)]
@@ -190,8 +199,11 @@ def decode_core(body: Json, arrays: Arrays) -> AnyCore | OutputsCore | None:
     demand(body.get("task", task) == task and task in algorithm.tasks, "the task and the problem differ")
     demand(("labels" in body) == (task == "classification"), "there are labels for classification, and for it alone")
     demand("outputs" not in body or task == "regression", "there are outputs for regression alone")
+    demand("class_weight" not in body or task == "classification", "weights of labels are for classification")
     several: type[OutputsCore] | None = OutputsCore if "outputs" in body else None
     core: AnyCore | OutputsCore = object.__new__(several or core_class(learner, task))
+    if isinstance(core, LabelCore):
+        core.class_weights = ClassWeights(decode_class_weight(body.get("class_weight")))
     core.learner, core.settings, core.seed, core.columns = learner, settings, int(body["seed"]), columns
     core.inputs = InputScaler(d) if body["scaled"] else None
     core.encoder = decode_encoder(body.get("encoder"), columns.own)
@@ -256,6 +268,10 @@ def decode_learned(core: C, problem: NamedTuple, compiled: Engine | None, body: 
     if core.inputs is not None:
         core.inputs = restored(InputScaler(core.columns.number), float_array(arrays, "inputs"))
     core.decode_own(body, arrays, learners)
+    if isinstance(core, LabelCore):
+        core.class_weights = core.class_weights.fresh()
+        if core.class_weights.given == "balanced":
+            core.class_weights.decode_counts(body["label_counts"], core.labels)
     core._set_up()
     return core
 

@@ -3,7 +3,7 @@
 import warnings
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -33,7 +33,7 @@ class NamedInputs(WithIds, Locked):
     inputs: InputScaler | None
     online: Online
     encoder: "Encoder | None" = None  # makes features of cells, once there were others than numbers
-    _not_copied = ("_lock", "_raw", "_row")
+    _not_copied: ClassVar[tuple[str, ...]] = ("_lock", "_raw", "_row")
 
     def _set_up(self) -> None:
         self._lock = ModelLock()

@@ -170,7 +170,7 @@ def as_version_1(body: persist.Json) -> persist.Json:
     """The body of an estimator under its first names: keys packed by earlier versions keep their fingerprint.
 
     A problem is left out where its random features are named by their digest, however large it is, and so are the
-    parameters of `fit`, which is not used for keys.
+    parameters of `fit`, which is not used for keys, and the weights of labels where there are none.
     """
     later = ("task", "problem") if "drawn" in body["core"] else ("task",)
     core = {name: value for name, value in body["core"].items() if name not in later}
@@ -180,4 +180,6 @@ def as_version_1(body: persist.Json) -> persist.Json:
         return {first.get(name, name): value for name, value in values.items()}
 
     parameters = {name: value for name, value in body["parameters"].items() if name not in ("shuffle", "epochs")}
+    if parameters.get("class_weight") is None:
+        parameters.pop("class_weight", None)
     return body | {"parameters": renamed(parameters), "core": core | {"settings": renamed(core["settings"])}}

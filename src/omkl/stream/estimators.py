@@ -11,7 +11,7 @@ import numpy as np
 from omkl import algorithms
 from omkl.encoder import Encoder
 from omkl.encoder.cells import digits
-from omkl.estimators.core import Core
+from omkl.estimators.core import Core, LabelCore
 from omkl.estimators.cores import AnyCore, core_of
 from omkl.estimators.outputs import OutputsCore
 from omkl.notices import Notices
@@ -99,6 +99,8 @@ def _with_text_labels(core: AnyCore, where: str) -> None:
     texts = [_written(label) for label in core.labels]
     if len(set(texts)) < len(texts):
         raise DataError(f"{where}: its labels are not different when they are written: {core.labels}")
+    if isinstance(core, LabelCore):
+        core.class_weights = core.class_weights.renamed(dict(zip(core.labels, texts, strict=True)))
     core.labels[:] = texts
 
 
@@ -111,5 +113,10 @@ def _written(label: Hashable) -> str:
 def _parameters(estimator: Any, core: Core) -> dict[str, Json]:
     """Parameters other than their defaults, as far as files can hold them."""
     chosen = {f.name: (getattr(estimator, f.name), f.default) for f in fields(algorithms.get(core.learner).parameters)}
-    return {name: value for name, (value, default) in chosen.items()
-            if isinstance(value, (bool, int, float, str)) and value != default and np.all(value == value)}  # fmt: skip
+    out: dict[str, Json] = {
+        name: value for name, (value, default) in chosen.items()
+        if isinstance(value, (bool, int, float, str)) and value != default and np.all(value == value)
+    }  # fmt: skip
+    if isinstance(core, LabelCore) and core.class_weights.given is not None:
+        out["class_weight"] = core.class_weights.given
+    return out

@@ -118,7 +118,9 @@ def new_learner(
 
 def parameter_names(algorithm: str) -> tuple[str, ...]:
     """The parameters of a learner that a user may choose."""
-    return tuple(field.name for field in fields(algorithms.get(algorithm).parameters))
+    record = algorithms.get(algorithm)
+    of_labels = ("class_weight",) if "classification" in record.tasks else ()
+    return (*(field.name for field in fields(record.parameters)), *of_labels)
 
 
 def check_parameters(algorithm: str, task: Task | None, parameters: dict[str, Json]) -> None:
@@ -128,6 +130,8 @@ def check_parameters(algorithm: str, task: Task | None, parameters: dict[str, Js
         if name not in known:
             raise ValueError(f"{algorithm} has no parameter {name!r}{suggestion(name, known)}; it has {listed(known)}")
     tasks = [task] if task is not None else algorithms.get(algorithm).tasks
+    if task is None and parameters.get("class_weight") is not None:  # refused later, should the target be a number
+        tasks = ["classification"]
     for possible in tasks:
         Declaration(algorithm, possible, parameters).settings()
 

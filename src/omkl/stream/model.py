@@ -11,6 +11,7 @@ from omkl.arrays import Index, Matrix, Vector
 from omkl.encoder.columns import Encoder
 from omkl.encoder.table import Batch
 from omkl.estimators.cores import core_class
+from omkl.estimators.label_order import LabelOrder
 from omkl.kernels import Kernel
 from omkl.lags import ONE_SERIES, AheadIntervals, DeferredRow, DeferredRows, waves
 from omkl.notices import Notices
@@ -68,7 +69,8 @@ class StreamModel:
         self.learned = 0
         self.deferred: DeferredRows[Vector] = DeferredRows()  # where rows are predicted more than one ahead
         self.ahead = AheadIntervals()
-        # not part of the file: whoever predicts may choose these
+        # not part of the file: of the rows of this run, and whoever predicts may choose the others
+        self.order = LabelOrder()
         self.threshold: Threshold | None = None
         self.coverages: tuple[float, ...] = (DEFAULT_COVERAGE,)
 
@@ -123,6 +125,8 @@ class StreamModel:
                     forecast = self._defer(X, targets, positions[here], keys_here, before)
                 elif learns:
                     out = learner.learn(X, y[here], keys_here, self.coverages)
+                    if self.task == "classification":
+                        self.order.update(y[here])
                     self.learned += int(stop - start)
                     forecast = before or Forecast(out)
                 else:

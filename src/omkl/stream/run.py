@@ -13,13 +13,14 @@ import numpy as np
 from omkl import persist
 from omkl.algorithms.base import Task
 from omkl.errors import BudgetWarning
+from omkl.estimators.label_order import SORTED
 from omkl.notices import Notices
 from omkl.stream.checkpoint import Checkpoint, Progress, load_checkpoint
 from omkl.stream.history import Errors, History
 from omkl.stream.linear import LinearModel
 from omkl.stream.lock import locked
 from omkl.stream.model import StreamModel
-from omkl.stream.names import suggestion
+from omkl.stream.names import listed, suggestion
 from omkl.stream.options import PIECE_ROWS, Options
 from omkl.stream.parsers import Reading
 from omkl.stream.paths import check_files
@@ -217,6 +218,9 @@ class Run:
         complete = self.options.model is None or os.path.exists(self.options.model)
         if self.progress.finished and not new and complete:
             return
+        if self.model.order.grouped and not self.resumed:
+            self.notices("sorted", f"the {self.model.order.rows:,} {SORTED}")
+        self._check_weighted_labels()
         self.progress.finished = False
         self._checkpoint()
         if self.options.model is not None:
@@ -225,6 +229,14 @@ class Run:
             self.writer.finish()
         self.progress.finished = not self.stop.requested
         self._checkpoint()
+
+    def _check_weighted_labels(self) -> None:
+        weights, learner = self.model.parameters.get("class_weight"), self.model.learner
+        if isinstance(weights, dict) and learner is not None:
+            labels = learner.labels
+            for label in sorted(set(weights) - set(labels)):
+                self.notices(f"weighted {label}", f"class_weight has a weight of {label!r}, which did not come"
+                             f"{suggestion(label, labels)}; the labels are {listed(labels)}")  # fmt: skip
 
     def summary(self) -> RunSummary:
         """The results so far, as JSON; nothing in it depends on time."""

@@ -84,8 +84,9 @@ class Round(NamedTuple):
 def evaluate(problem: Problem, state: State, x: Vector) -> Round:
     """Experts, mixture and stacking for one row."""
     sets = [(part, g == state.incumbent) for g, part in enumerate(state.sets)]
-    awake = [selection.evaluated(problem, part.selection, part.age, mine) for part, mine in sets]
-    masks = [selection.counted(problem, part.selection, part.age, mine) for part, mine in sets]
+    share = selection.row_share(state.weights)
+    awake = [selection.evaluated(problem, part.selection, part.age, mine, share) for part, mine in sets]
+    masks = [selection.counted(problem, part.selection, part.age, mine, share) for part, mine in sets]
     evaluations = [learning.evaluate(problem, part, x, mask) for (part, _), mask in zip(sets, awake, strict=True)]
     weights = mixture.mixture_weights([part.evidence for part in state.sets], masks)
     mixed = mixture.mix(problem, evaluations, masks, weights)
@@ -204,7 +205,7 @@ def half_widths(problem: Problem, state: State) -> Vector:
 def kernel_weights(problem: Problem, state: State) -> Vector:
     """(N,): of every kernel in the incumbent's mixture; experts on no kernel have the rest to 1."""
     part = state.sets[state.incumbent]
-    mask = selection.counted(problem, part.selection, part.age, incumbent=True)
+    mask = selection.counted(problem, part.selection, part.age, True, selection.row_share(state.weights))
     weight = np.zeros(problem.experts)
     weight[mask] = normalised(part.evidence[mask])
     out: Vector = weight[: problem.on_kernels].reshape(len(problem.V), -1).sum(axis=1)

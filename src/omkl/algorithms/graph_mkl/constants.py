@@ -43,6 +43,7 @@ STACK_CLIP = 3.0  # standard deviations of the mixture at which inputs, target a
 # Selection
 RANK_EVERY = 20  # rounds
 CHALLENGER_WARM_UP_DIVISOR = 2  # a challenger's warm-up is the incumbent's divided by it
+MIN_ROW_SHARE = 1 / 16  # of the rows that count towards the warm-up, however much their weights differ
 
 # Weights and repeated rows
 MIN_WEIGHT = 1e-6  # of a row, where it is compared with others

@@ -8,8 +8,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from omkl.algorithms.graph_mkl.constants import CHALLENGER_WARM_UP_DIVISOR, RANK_EVERY, SILENT_ROUNDS
+from omkl.algorithms.graph_mkl.constants import CHALLENGER_WARM_UP_DIVISOR, MIN_ROW_SHARE, RANK_EVERY, SILENT_ROUNDS
 from omkl.algorithms.graph_mkl.problem import Problem
+from omkl.algorithms.graph_mkl.repeats import Weights
 from omkl.arrays import Index, Mask, Vector
 
 
@@ -27,21 +28,26 @@ def warm_up(problem: Problem, incumbent: bool) -> int:
     return problem.warm_up if incumbent else max(1, problem.warm_up // CHALLENGER_WARM_UP_DIVISOR)  # (G32)
 
 
-def evaluated(problem: Problem, selection: Selection, age: int, incumbent: bool) -> Mask:
+def row_share(weights: Weights) -> float:
+    """The share of the rows that their weights count for: where a few are heavy, these decide which expert is best."""
+    return max(weights.mean**2 / weights.square, MIN_ROW_SHARE) if weights.square > 0 else 1.0  # (G32)
+
+
+def evaluated(problem: Problem, selection: Selection, age: int, incumbent: bool, share: float) -> Mask:
     """(E,): experts of a set that are evaluated in the next round; none of a set that is not there."""
     mask = np.zeros(problem.experts, dtype=bool)
     if age < 0:
         return mask
-    if age < warm_up(problem, incumbent) or problem.active >= problem.experts:  # (G32)
+    if age * share < warm_up(problem, incumbent) or problem.active >= problem.experts:  # (G32)
         return ~mask
     mask[selection.rank[: problem.active - 1]] = True
     mask[selection.explorer] = True
     return mask
 
 
-def counted(problem: Problem, selection: Selection, age: int, incumbent: bool) -> Mask:
+def counted(problem: Problem, selection: Selection, age: int, incumbent: bool, share: float) -> Mask:
     """(E,): those of them that are part of the mixture."""
-    mask = evaluated(problem, selection, age, incumbent)
+    mask = evaluated(problem, selection, age, incumbent, share)
     if not mask.all():
         mask[selection.explorer] = False
     return mask & (incumbent or age >= SILENT_ROUNDS)  # (G32)

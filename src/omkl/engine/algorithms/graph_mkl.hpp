@@ -16,6 +16,7 @@ static bool evaluate(const Problem &p, const State &s, Scratch &scratch, Workspa
                      double *prediction, long &evaluated) {
   for (long k = 0; k < p.V.d; ++k) w.x[k] = clipped(x[k], LARGEST_VALUE);
   take_sparse(p, x + p.V.d, w.sparse);
+  w.share = row_share(s.weights);
   bool finite = true;
   evaluated = 0;
   for (long g = 0; g < 2; ++g) {
@@ -23,7 +24,7 @@ static bool evaluate(const Problem &p, const State &s, Scratch &scratch, Workspa
     Evaluations &out = w.sets[g];
     for (long i = 0; i <= p.maps; ++i) scratch.flags[i] = 0;
     if (set.age >= 0) scaled(p, set.scaling, w, w.x);
-    each_evaluated(p, set, g == s.incumbent, [&](long e, bool) {
+    each_evaluated(p, set, g == s.incumbent, w.share, [&](long e, bool) {
       evaluate(p, set, w, out, e, scratch.flags);
       finite = finite && bounded(out.mean + e * p.K, p.K) && is_finite(out.leverage[e]);
       ++evaluated;

@@ -102,7 +102,7 @@ static void learn_again(const Problem &p, ExpertSet &set, Workspace &w, Evaluati
   }
   for (long k = 0; k < p.K; ++k)
     w.target[k] = (target_value(p, y, k) - set.scaling.shift[k]) / unit_of(set.scaling);  // (G3)
-  each_evaluated(p, set, incumbent, [&](long e, bool) {
+  each_evaluated(p, set, incumbent, w.share, [&](long e, bool) {
     if (e >= p.first_memory) return;
     const long place = Expert(p, set.coefficients, e).i * w.widest;
     update(p, set, w, e, out.z + place, out.phi + place, sparse_of(p, w, out, e), out.leverage[e], w.target,
@@ -117,7 +117,7 @@ static void learn(const Problem &p, ExpertSet &set, Workspace &w, Evaluations &o
   const bool known = set.scaling.unit > 0;
   for (long e = 0; e < p.E; ++e) set.judged.gain[e] = 0, set.judged.signal[e] = no_signal(p);
   if (!is_refit_age(set.age + 1)) take_unit(set.scaling, y);
-  each_evaluated(p, set, incumbent, [&](long e, bool) {
+  each_evaluated(p, set, incumbent, w.share, [&](long e, bool) {
     if (judged) set.judged.gain[e] = out.score[e];
     if (known) update_noise(p, set, out, w, e, y, relative);
     for (long k = 0; k < p.K; ++k)

@@ -10,7 +10,8 @@ using namespace omkl::OMKL_ISA;
 template <class AnyState, class F>
 OMKL_INLINE void each_expert(const Problem &p, AnyState &s, Workspace &w, F f) {
   for (long g = 0; g < 2; ++g)
-    each_evaluated(p, s.sets[g], g == s.incumbent, [&](long e, bool counted) { f(s.sets[g], w.sets[g], e, counted); });
+    each_evaluated(p, s.sets[g], g == s.incumbent, w.share,
+                   [&](long e, bool counted) { f(s.sets[g], w.sets[g], e, counted); });
 }
 
 // The mixture

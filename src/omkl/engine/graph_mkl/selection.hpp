@@ -11,12 +11,19 @@ OMKL_INLINE int64_t warm_up(const Problem &p, bool incumbent) {
   return incumbent ? p.warm_up : half > 1 ? half : 1;  // (G32)
 }
 
+// The share of the rows that their weights count for: where a few are heavy, these decide which expert is best.
+OMKL_INLINE double row_share(const Weights &weights) {
+  if (!(weights.square > 0)) return 1;
+  return greater(weights.mean * weights.mean / weights.square, MIN_ROW_SHARE);  // (G32)
+}
+
 // Calls f(e, counted) for every expert of a set that is evaluated; `counted`: it is part of the mixture.
 template <class F>
-OMKL_INLINE void each_evaluated(const Problem &p, const ExpertSet &set, bool incumbent, F f) {
+OMKL_INLINE void each_evaluated(const Problem &p, const ExpertSet &set, bool incumbent, double share, F f) {
   if (set.age < 0) return;
-  const bool counted = incumbent || set.age >= SILENT_ROUNDS;         // (G32)
-  if (set.age < warm_up(p, incumbent) || p.active >= p.E) {           // (G32)
+  const bool counted = incumbent || set.age >= SILENT_ROUNDS;  // (G32)
+  const double rows = static_cast<double>(set.age) * share, warm = static_cast<double>(warm_up(p, incumbent));
+  if (rows < warm || p.active >= p.E) {  // (G32)
     for (long e = 0; e < p.E; ++e) f(e, counted);
     return;
   }

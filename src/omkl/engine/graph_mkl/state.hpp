@@ -328,6 +328,7 @@ struct Workspace {
   double *phi_stack;            // [E padded]
   double nearest, mean, deviation;  // least of `square`; of the mixture
   double mixed_deviation, noise;    // of the mixture; the part of it that is the same for every row
+  double share;                     // of the rows that their weights count for, before the round
 
   OMKL_ALWAYS_INLINE Workspace(const Problem &p, double *memory) {
     auto cut = [&](long n) __attribute__((always_inline)) {

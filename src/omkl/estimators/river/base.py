@@ -12,22 +12,22 @@ import warnings
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeVar, overload
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 import narwhals as nw
 import numpy as np
 from narwhals.typing import IntoDataFrame, IntoSeries
 from numpy.typing import ArrayLike
-from river import base, proba
-from river.conf.interval import Interval
+from river import base
 
 from omkl import validation
 from omkl.algorithms.base import AlgorithmSettings, EstimatorParameters, Task
 from omkl.arrays import Matrix, Vector
 from omkl.estimators.classification import stacked
 from omkl.estimators.core import Core, LabelCore, NumberCore, Scale, make_seed
-from omkl.estimators.cores import Scaling, new_label_core, new_number_core, settings_of
+from omkl.estimators.cores import ClassWeighting, Scaling, new_label_core, new_number_core, settings_of
 from omkl.estimators.documentation import with_parameters
+from omkl.estimators.label_order import warn_if_sorted
 from omkl.estimators.river.frames import Frame, as_frame, as_series, features, numbers
 from omkl.estimators.rows import Cells, NotANumber, check_row, checked_cells, encoder_after, in_order
 from omkl.estimators.tables import Calls, TableRows, first_names, learn_table, learnable
@@ -60,8 +60,8 @@ class Estimator(Locked, Generic[C, Y]):
         """`parameters` is the class, of an algorithm's module, that declares what a user may choose."""
         super().__init_subclass__(**options)
         if parameters is not None:
-            scaling = [Scaling] if issubclass(cls, Scaling) else []
-            cls.__doc__ = with_parameters(cls.__doc__, parameters, *scaling, Estimator)
+            others = [part for part in (Scaling, ClassWeighting) if issubclass(cls, part)]
+            cls.__doc__ = with_parameters(cls.__doc__, parameters, *others, Estimator)
 
     def __post_init__(self) -> None:
         require_whole("max_waiting", self.max_waiting)
@@ -219,14 +219,14 @@ class Regressor(Estimator[NumberCore, float], base.MiniBatchRegressor):
         return np.concatenate((np.zeros(start), *parts))
 
 
-class Classifier(Estimator[LabelCore, Hashable], base.MiniBatchClassifier):
+class Classifier(Estimator[LabelCore, Hashable], ClassWeighting, base.MiniBatchClassifier):
     """A label as target; new labels may come at any time."""
 
     task = "classification"
     codes = LabelCore.codes
 
     def _new_core(self, settings: AlgorithmSettings, seed: int, names: Sequence[Hashable], scale: Scale) -> LabelCore:
-        return new_label_core(self.algorithm_name, settings, seed, names, scale)
+        return new_label_core(self.algorithm_name, settings, seed, names, scale, None, self.class_weight)
 
     @property
     def _multiclass(self) -> bool:
@@ -260,6 +260,7 @@ class Classifier(Estimator[LabelCore, Hashable], base.MiniBatchClassifier):
         core = self._core or self._start_row(x)
         if core is not None:
             core.learn_row(x, label, w)
+            core.follow_order(label, stacklevel=3)
 
     def predict_proba_many(self, X: IntoDataFrame) -> IntoDataFrame:
         """Probabilities of all labels seen so far for the rows of a frame, a column for each label."""
@@ -286,16 +287,17 @@ class Classifier(Estimator[LabelCore, Hashable], base.MiniBatchClassifier):
 
     def learn_many(self, X: IntoDataFrame, y: Iterable[Hashable]) -> None:
         """Learn the rows of a frame in their order: the same as `learn_one` on each of them."""
-        self._learn_frame(as_frame(X), y)
+        labels = as_list(y)
+        self._learn_frame(as_frame(X), labels)
+        warn_if_sorted(labels, stacklevel=4)
 
     def predict_then_learn(self, X: IntoDataFrame, y: Iterable[Hashable]) -> list[Hashable]:
         """The label predicted for each row of a frame before that row is learned, None before there is any."""
-        probabilities, labels = self._learn_frame(as_frame(X), y)
+        probabilities, labels = self._learn_frame(as_frame(X), as_list(y))
         return [labels[int(np.argmax(p))] if p.any() else None for p in probabilities]
 
-    def _learn_frame(self, frame: Frame, y: Iterable[Hashable]) -> tuple[Matrix, list[Hashable]]:
+    def _learn_frame(self, frame: Frame, given: list[Hashable]) -> tuple[Matrix, list[Hashable]]:
         """Probabilities of each row before it was learned, and the labels that they are of."""
-        given = y.tolist() if hasattr(y, "tolist") else list(y)
         require(len(given) == len(frame), "y", f"one label for each of the {len(frame)} rows", len(given))
         labels = [validation.label(each, f" in row {row} (no row was learned)") for row, each in enumerate(given)]
         start, parts = self._learn_rows(
@@ -307,42 +309,7 @@ class Classifier(Estimator[LabelCore, Hashable], base.MiniBatchClassifier):
         return stacked([np.zeros((start, 0)), *parts], len(known), 0.0), known
 
 
-class DistributionRegressor(Regressor):
-    """A regressor whose predictions can be distributions."""
-
-    @overload
-    def predict_one(
-        self, x: Cells, key: Hashable = None, with_dist: Literal[False] = False, with_interval: Literal[False] = False
-    ) -> float: ...
-
-    @overload
-    def predict_one(self, x: Cells, key: Hashable = None, *, with_dist: Literal[True]) -> proba.Gaussian: ...
-
-    @overload
-    def predict_one(self, x: Cells, key: Hashable = None, *, with_interval: float) -> Interval: ...
-
-    def predict_one(
-        self, x: Cells, key: Hashable = None, with_dist: bool = False, with_interval: float = False
-    ) -> float | proba.Gaussian | Interval:
-        """The prediction for x; with a key the row is stored until `learn_key`.
-
-        `with_dist` gives a Gaussian whose standard deviation holds 68 % to either side; `with_interval` the interval
-        that holds so many of the targets (True stands for 0.9). Both can be passed to a pipeline too.
-        """
-        if not with_dist and with_interval is False:
-            return super().predict_one(x, key)
-        if key is not None:
-            self._store(key, x)
-        core = self._core
-        if with_interval is not False:
-            coverage = 0.9 if with_interval is True else with_interval
-            lower, upper = (-np.inf, np.inf) if core is None else core.predict_interval_row(x, coverage)
-            return Interval(lower=lower, upper=upper)
-        mean, deviation = (0.0, 0.0) if core is None else core.predict_std_row(x)
-        return gaussian(mean, deviation)
-
-
-def gaussian(mean: float, deviation: float) -> proba.Gaussian:
-    """A distribution as river has it."""
-    made: proba.Gaussian = proba.Gaussian._from_state(2, mean, deviation**2, 0)  # type: ignore[no-untyped-call]  # river's
-    return made
+def as_list(y: Iterable[Hashable]) -> list[Hashable]:
+    """Labels as Python has them."""
+    found: list[Hashable] = y.tolist() if hasattr(y, "tolist") else list(y)
+    return found

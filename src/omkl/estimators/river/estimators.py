@@ -4,7 +4,8 @@ from dataclasses import dataclass
 
 from omkl.algorithms import graph_mkl, omkl_gf, omkr, raker, rfomkr, sfg_mkl
 from omkl.estimators.cores import Scaling
-from omkl.estimators.river.base import Classifier, DistributionRegressor, Regressor
+from omkl.estimators.river.base import Classifier, Regressor
+from omkl.estimators.river.distribution import DistributionRegressor
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

@@ -15,7 +15,8 @@ from omkl.algorithms.graph_mkl.constants import ONE_SIGMA
 from omkl.arrays import Matrix, Vector
 from omkl.estimators.encoders import encoder_from
 from omkl.estimators.lagged import hidden_features
-from omkl.estimators.river.base import DistributionRegressor, Estimator, gaussian
+from omkl.estimators.river.base import Estimator
+from omkl.estimators.river.distribution import DistributionRegressor, gaussian
 from omkl.estimators.river.files import decode_cell, encode_cell
 from omkl.estimators.rows import Cells, NotANumber, Row, check_row, encoder_after
 from omkl.lags import ONE_SERIES, AheadIntervals, DeferredRow, DeferredRows, LagSettings, Past

@@ -21,11 +21,12 @@ from omkl.algorithms.base import Task
 from omkl.arrays import Array, Matrix, Vector
 from omkl.estimators import plots
 from omkl.estimators.core import Core, LabelCore, Scale, make_seed
-from omkl.estimators.cores import Scaling, new_label_core, settings_of
+from omkl.estimators.cores import ClassWeighting, Scaling, new_label_core, settings_of
 from omkl.estimators.documentation import with_parameters
 from omkl.estimators.id_column import CODES
+from omkl.estimators.label_order import warn_if_sorted
 from omkl.estimators.sklearn import inputs
-from omkl.estimators.sklearn.fitting import FitRows, checked_weights, passes, unchanged_on_error, warn_if_sorted
+from omkl.estimators.sklearn.fitting import FitRows, checked_weights, passes, unchanged_on_error
 from omkl.estimators.sklearn.inputs import Rows
 from omkl.estimators.sklearn.single import SingleLabels
 from omkl.features import column_names
@@ -74,8 +75,8 @@ class Estimator(Locked, BaseEstimator, FittedAttributes):  # type: ignore[misc] 
         """`parameters` is the class, of an algorithm's module, that declares what a user may choose."""
         super().__init_subclass__(**options)
         if parameters is not None:
-            scaling = [Scaling] if issubclass(cls, Scaling) else []
-            cls.__doc__ = with_parameters(cls.__doc__, parameters, *scaling, Estimator)
+            others = [part for part in (Scaling, ClassWeighting) if issubclass(cls, part)]
+            cls.__doc__ = with_parameters(cls.__doc__, parameters, *others, Estimator)
 
     if TYPE_CHECKING:
 
@@ -117,11 +118,10 @@ class Estimator(Locked, BaseEstimator, FittedAttributes):  # type: ignore[misc] 
     def _scale(self) -> Scale:
         return self.scale if isinstance(self, Scaling) else "none"
 
-    def _passes(self, X: Matrix, y: Array, sample_weight: ArrayLike | None) -> Iterator[FitRows]:
+    def _passes(self, X: Matrix, y: Array, weight: Vector | None) -> Iterator[FitRows]:
         """What `fit` learns, pass by pass."""
         validation.require(isinstance(self.shuffle, (bool, np.bool_)), "shuffle", "True or False", self.shuffle)
         validation.require_whole("epochs", self.epochs)
-        weight = None if sample_weight is None else checked_weights(sample_weight, X)
         core = self.core_
         return passes(
             FitRows(X, y, weight), bool(self.shuffle), self.epochs, core.seed,
@@ -165,7 +165,7 @@ class Estimator(Locked, BaseEstimator, FittedAttributes):  # type: ignore[misc] 
         return plots.weights(self.kernels_, np.atleast_2d(self.kernel_weights_).mean(axis=0), ax)
 
 
-class Classifier(ClassifierMixin, Estimator, SingleLabels):  # type: ignore[misc]  # scikit-learn has no types
+class Classifier(ClassifierMixin, Estimator, SingleLabels, ClassWeighting):  # type: ignore[misc]  # scikit-learn has no types
     """A label as target."""
 
     task = "classification"
@@ -180,7 +180,7 @@ class Classifier(ClassifierMixin, Estimator, SingleLabels):  # type: ignore[misc
     def new_core(self, names: Sequence[Hashable] | None = None) -> LabelCore:
         names, labels = names or column_names(self.n_features_in_), self.classes_.tolist()
         settings = settings_of(self, self.task)
-        return new_label_core(self.algorithm_name, settings, self.seed(), names, self._scale, labels)
+        return new_label_core(self.algorithm_name, settings, self.seed(), names, self._scale, labels, self.class_weight)
 
     def _validated(self, X: ArrayLike, y: ArrayLike, reset: bool) -> tuple[Rows, Array]:
         rows, labels = inputs.checked_with_target(self, X, y, reset, numeric=False)
@@ -196,7 +196,9 @@ class Classifier(ClassifierMixin, Estimator, SingleLabels):  # type: ignore[misc
         with unchanged_on_error(self):
             rows, labels = self._validated(X, y, reset=True)
             self.classes_ = np.unique(labels)
-            for part in self._passes(inputs.start(self, rows), labels, sample_weight):
+            weight = None if sample_weight is None else checked_weights(sample_weight, labels)
+            X = inputs.start(self, rows)
+            for part in self._passes(X, labels, self.core_.weights_of_all(labels.tolist(), weight)):
                 self.core_.learn_features(part.X, part.y.tolist(), part.weight)
         return self
 
@@ -206,7 +208,7 @@ class Classifier(ClassifierMixin, Estimator, SingleLabels):  # type: ignore[misc
     ) -> Self:
         """Learn the rows in their order; the first call says which labels there are."""
         self._learn(X, y, classes, sample_weight)
-        warn_if_sorted(np.asarray(y))
+        warn_if_sorted(np.asarray(y).tolist(), stacklevel=5)
         return self
 
     @locked

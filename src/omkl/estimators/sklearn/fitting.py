@@ -1,6 +1,5 @@
 """How `fit` goes through the rows: which of them, with which weights, in which order."""
 
-import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import NamedTuple
@@ -11,8 +10,6 @@ from sklearn.utils.validation import _check_sample_weight
 
 from omkl import validation
 from omkl.arrays import Array, Index, Matrix, Vector
-
-MANY_SORTED = 50  # rows; fewer may be sorted by chance, or because they are all there is
 
 
 class FitRows(NamedTuple):
@@ -26,17 +23,6 @@ class FitRows(NamedTuple):
 def checked_weights(sample_weight: ArrayLike, rows: Array) -> Vector:
     weight: Vector = _check_sample_weight(sample_weight, rows, dtype=np.float64, ensure_non_negative=True)
     return validation.many_weights(weight, len(rows), "sample_weight")
-
-
-def warn_if_sorted(labels: Array) -> None:
-    """A warning where many rows are sorted by label: whoever learns them in this order forgets the first ones."""
-    changes = int(np.count_nonzero(labels[1:] != labels[:-1]))
-    if len(labels) >= MANY_SORTED and 0 < changes == len(np.unique(labels)) - 1:
-        warnings.warn(
-            f"the {len(labels)} rows are sorted by label and are learned in this order, so that the last label counts "
-            "most; shuffle the rows, or use fit, which does so",
-            stacklevel=5,
-        )
 
 
 def without_order(rows: FitRows) -> FitRows:

@@ -74,7 +74,8 @@ class Regressor(RegressorMixin, Estimator, SingleNumbers):  # type: ignore[misc]
         """Forget what was learned and learn the rows, `epochs` times, in a random order unless `shuffle` is False."""
         with unchanged_on_error(self):
             rows, targets = self._validated(X, y, reset=True)
-            for part in self._passes(inputs.start(self, rows), targets, sample_weight):
+            weight = None if sample_weight is None else checked_weights(sample_weight, targets)
+            for part in self._passes(inputs.start(self, rows), targets, weight):
                 self.core_.learn_features(part.X, np.asarray(part.y, dtype=np.float64), part.weight)
         return self
 

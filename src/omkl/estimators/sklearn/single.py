@@ -95,5 +95,6 @@ class SingleLabels(SingleRows[LabelCore]):
         if most is not None and label not in self.classes_.tolist():
             raise ValueError(f"y must be a label out of {self.classes_}, got {y!r}; name all of them in the first call")
         self.core_.learn_row(x, label, w)
+        self.core_.follow_order(label, stacklevel=4)
         self._update_columns()
         self._update_labels()
