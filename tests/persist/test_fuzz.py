@@ -39,6 +39,7 @@ from omkl.fleet import Fleet
 from omkl.persist import registry
 from omkl.persist.container import Content, pack, unpack
 from omkl.stream import checkpoint, model
+from omkl.stream.loaded import TableModel
 
 KERNELS = [omkl.Gaussian(0.5), omkl.Matern(2.0)]
 ROWS = 60
@@ -278,6 +279,8 @@ def exercise(found: Any) -> None:
             found.history.change_points()
     elif isinstance(found, model.StreamModel):
         use_stream(found, None)
+    elif isinstance(found, TableModel):
+        use_table(found)
     elif isinstance(found, (Pipeline, compose.Pipeline)):
         use_pipeline(found)
     elif isinstance(found, (omkl.Lags, omkl.river.Lags)):
@@ -314,6 +317,19 @@ def use_lags(found: Any) -> None:
             found.predict_one(row)
             found.learn_one(row, y)
         found.forecast(found.horizon if found.horizon < 9 else 1, [row] * (found.horizon if found.horizon < 9 else 1))
+    except ValueError as error:
+        raise omkl.DivergenceError(str(error)) from error
+
+
+def use_table(found: TableModel) -> None:
+    """Predict and learn; columns and targets that an edited file names otherwise are refused."""
+    frame = pd.DataFrame({"u": X[:, 0], "v": X[:, 1], "w": "x", "t": LABELS})
+    frame["who"] = [["k", "new"][k % 2] for k in range(ROWS)]
+    try:
+        found.predict(frame)
+        found.predict_one(frame.iloc[0].to_dict())
+        found.partial_fit(frame, Y if found.model.task == "regression" else LABELS)
+        found.predict(frame)
     except ValueError as error:
         raise omkl.DivergenceError(str(error)) from error
 

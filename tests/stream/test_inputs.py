@@ -421,8 +421,8 @@ def test_an_arrow_file_cut_anywhere_is_an_error_message(ending: str, tmp_path: P
     path = tmp_path / f"data.{ending}"
     arrow(path)
     whole = path.read_bytes()
-    for k in range(24):
-        path.write_bytes(whole[: len(whole) * k // 24])
+    for k in range(8):
+        path.write_bytes(whole[: len(whole) * k // 8])
         result = omkl("run", path, "-t", "y", "--learner", "sfg-mkl", "-q")
         assert result.returncode == 2
         assert result.stderr.startswith(f"omkl: {path}: ")

@@ -18,8 +18,18 @@ from tables import table
 from omkl import persist
 
 
-@pytest.mark.parametrize(("learner", "rows"), [("graph-mkl", 6_000), ("sfg-mkl", 20_000)])
-def test_a_run_killed_at_random_moments_ends_as_if_it_had_not_been(tmp_path: Path, learner: str, rows: int):
+@pytest.mark.parametrize(
+    ("learner", "rows", "enough"),
+    [
+        ("graph-mkl", 6_000, 5),
+        ("sfg-mkl", 10_000, 5),
+        pytest.param("graph-mkl", 6_000, 30, marks=pytest.mark.slow),
+        pytest.param("sfg-mkl", 20_000, 30, marks=pytest.mark.slow),
+    ],
+)
+def test_a_run_killed_at_random_moments_ends_as_if_it_had_not_been(
+    tmp_path: Path, learner: str, rows: int, enough: int
+):
     data = tmp_path / "data.csv"
     data.write_text(table(rows))
     command = ["run", data, "-t", "y", "--learner", learner, "--every", 300]
@@ -28,7 +38,7 @@ def test_a_run_killed_at_random_moments_ends_as_if_it_had_not_been(tmp_path: Pat
     whole = time.monotonic() - began
     draw = random.Random(rows)
     kills = round_trips = 0
-    while kills < 15:
+    while kills < enough:
         folder = tmp_path / f"killed {round_trips}"
         finished = False
         while not finished:
