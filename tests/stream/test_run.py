@@ -23,8 +23,8 @@ from omkl import persist
     [
         ("graph-mkl", 6_000, 5),
         ("sfg-mkl", 10_000, 5),
-        pytest.param("graph-mkl", 6_000, 30, marks=pytest.mark.slow),
-        pytest.param("sfg-mkl", 20_000, 30, marks=pytest.mark.slow),
+        pytest.param("graph-mkl", 6_000, 15, marks=pytest.mark.slow),
+        pytest.param("sfg-mkl", 20_000, 15, marks=pytest.mark.slow),
     ],
 )
 def test_a_run_killed_at_random_moments_ends_as_if_it_had_not_been(
