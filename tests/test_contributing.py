@@ -118,7 +118,9 @@ assert engine.state.node == reference.state.node
 # both APIs, with real signatures and documented parameters
 assert "RandomMKLRegressor" in omkl.__all__
 model = omkl.RandomMKLRegressor(n_features=30, random_state=1)
-assert list(inspect.signature(omkl.RandomMKLRegressor).parameters) == ["kernels", "n_features", "scale", "random_state"]
+own, shared = ["kernels", "n_features", "scale"], ["shuffle", "epochs", "random_state"]
+assert list(inspect.signature(omkl.RandomMKLRegressor).parameters) == [*own, *shared]
+assert list(inspect.signature(omkl.RandomMKLClassifier).parameters) == [*own, "class_weight", *shared]
 assert "n_features : int, default=50" in omkl.RandomMKLRegressor.__doc__
 check_estimator(model)
 check_estimator(omkl.RandomMKLClassifier(n_features=30, random_state=1))
