@@ -241,7 +241,7 @@ def test_the_engine_and_numpy_agree_on_omkr_of_every_family(family, d):
     assert_lockstep("omkr", chosen, d, *stream(100, d), weights_of(100))
 
 
-@pytest.mark.filterwarnings("ignore::omkl.errors.BudgetWarning")
+@pytest.mark.filterwarnings("ignore::omkl.errors.BudgetWarning")  # the budget is meant to be full
 @pytest.mark.parametrize("budget", [1, 7, 8, 9, 64])
 def test_the_engine_and_numpy_agree_on_omkr_with_a_budget(budget):
     assert_lockstep("omkr", small(kernels=of_all_families(6), budget=budget), 2, *stream(80, 2), weights_of(80))

@@ -132,7 +132,7 @@ def test_a_core_sees_the_statistics_of_the_bucket_of_the_hash():
     assert values["id mean of id"] == pytest.approx((sum(mine) + np.mean(Y[begun:])) / (len(mine) + 1))
 
 
-@pytest.mark.filterwarnings("ignore:column:UserWarning")
+@pytest.mark.filterwarnings("ignore:column:UserWarning")  # notices are not the subject
 @pytest.mark.parametrize("learner", ["Raker", "GraphMKL"])
 def test_labels_of_many_categories_are_the_same_row_by_row_and_in_chunks(learner: str):
     single, whole = (getattr(omkl.river, f"{learner}Classifier")(seed=0) for _ in range(2))
@@ -218,7 +218,7 @@ COLUMNS = Columns(("a", *id_features("x", 1)), limits_of("graph-mkl"))
 def statistics() -> tuple[Any, dict[str, Any]]:
     ids = IdStatistics(1)
     ids.add_features(COLUMNS.names, COLUMNS)
-    ids.learn_rows(np.array([[1.0, 5, 5, 5], [2.0, 6, 6, 6]]), COLUMNS, np.ones((2, 1)), None)
+    ids.learn_rows(np.array([[1.0, 5, 5, 5], [2.0, 6, 6, 6]]), COLUMNS, np.ones((2, 1)), None, ids.unchanged())
     arrays: dict[str, Any] = {}
     return json.loads(json.dumps(ids.encode(arrays))), arrays
 
@@ -331,3 +331,19 @@ def test_later_passes_show_the_statistics_of_the_first(shuffle: bool):
         np.testing.assert_array_equal(column.overall, other.overall)
         assert column.overall[0] == N
     assert not np.array_equal(model.predict(FRAME), once.predict(FRAME))
+
+
+def test_ctrl_c_while_the_statistics_are_learned_leaves_them_as_they_were(monkeypatch: pytest.MonkeyPatch):
+    model = few_features()
+    model.learn_many(FRAME[:120], Y[:120])
+    saved, learn, rows = omkl.to_bytes(model), IdColumn.learn, itertools.count()
+
+    def interrupted(self: IdColumn, *row: Any) -> None:
+        if next(rows) == 10:
+            raise KeyboardInterrupt
+        learn(self, *row)
+
+    monkeypatch.setattr(IdColumn, "learn", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        model.learn_many(FRAME[120:], Y[120:])
+    assert omkl.to_bytes(model) == saved

@@ -229,7 +229,7 @@ def staircase(rows, width, text_from):
         yield x | ({"word": "ab"[i % 2]} if i >= text_from else {}), round(float(sum(x.values())), 3)
 
 
-@pytest.mark.filterwarnings("ignore:column:UserWarning")
+@pytest.mark.filterwarnings("ignore:column:UserWarning")  # notices are not the subject
 @pytest.mark.parametrize("learner", ["graph-mkl", "raker"])
 @pytest.mark.parametrize("text_from", [8, 33, 99])
 def test_columns_that_begin_one_after_another_give_the_same_through_all_interfaces(learner, text_from, tmp_path):
@@ -255,8 +255,8 @@ def test_columns_that_begin_one_after_another_give_the_same_through_all_interfac
     np.testing.assert_array_equal(omkl.load(tmp_path / "m.omkl").predict(table[33:]), model.predict(table[33:]))
 
 
-@pytest.mark.filterwarnings("ignore:column:UserWarning")
-@pytest.mark.filterwarnings("ignore::omkl.SharedFeaturesWarning")
+@pytest.mark.filterwarnings("ignore:column:UserWarning")  # notices are not the subject
+@pytest.mark.filterwarnings("ignore::omkl.SharedFeaturesWarning")  # it is meant to
 @pytest.mark.parametrize("name", ["GraphMKLRegressor", "RakerRegressor"])
 @pytest.mark.parametrize("own", [500, 130])
 def test_the_command_line_continues_a_model_with_columns_made_ahead(name, own, tmp_path, monkeypatch):

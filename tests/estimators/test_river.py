@@ -21,7 +21,7 @@ VARIANTS = [*(kind() for kind in ALL), omkl.river.SFGMKLRegressor(refine=True, s
 
 
 @pytest.mark.parametrize("model", VARIANTS, ids=lambda m: f"{m}{'-R' if getattr(m, 'refine', False) else ''}")
-@pytest.mark.filterwarnings("ignore")
+@pytest.mark.filterwarnings("ignore")  # the checks pass data that warrants warnings
 def test_estimator_passes_all_of_rivers_checks(model):
     assert model._unit_test_skips() == set()
     passed = 0

@@ -28,7 +28,7 @@ def label(pair):
     return f"{model}-{check.func.__name__}-{check.keywords}"
 
 
-@pytest.mark.filterwarnings("ignore")
+@pytest.mark.filterwarnings("ignore")  # the checks pass data that warrants warnings
 @pytest.mark.parametrize("pair", CHECKS, ids=label)
 def test_estimator_passes_scikit_learns_check(pair):
     model, check = pair

@@ -28,7 +28,7 @@ CHECKS = list(estimator_checks_generator(omkl.TableEncoder()))
 
 
 @pytest.mark.parametrize(("model", "check"), CHECKS, ids=[check.func.__name__ for _, check in CHECKS])
-@pytest.mark.filterwarnings("ignore:column .* is too large")
+@pytest.mark.filterwarnings("ignore:column .* is too large")  # the checks pass such numbers
 def test_the_transformer_passes_the_checks_of_scikit_learn(model: Any, check: Any):
     check(model)
 

@@ -105,7 +105,7 @@ MANY: dict[str, Any] = {
 LONG_TARGETS = np.round(np.cumsum(SOME.normal(size=LONG)) / 5, 3)
 
 
-@pytest.mark.filterwarnings("ignore:column:UserWarning")
+@pytest.mark.filterwarnings("ignore:column:UserWarning")  # notices are not the subject
 @pytest.mark.parametrize(
     ("name", "learner"), [("a hundred with gaps", "GraphMKL"), *((name, "Raker") for name in MANY if name != "numbers")]
 )
@@ -130,7 +130,7 @@ def test_all_three_interfaces_predict_the_same_from_many_categories(name: str, l
 LABELS = np.array(["low", "middle", "high"], dtype=object)[np.arange(N) % 3]
 
 
-@pytest.mark.filterwarnings("ignore:column:UserWarning")
+@pytest.mark.filterwarnings("ignore:column:UserWarning")  # notices are not the subject
 @pytest.mark.parametrize("names", [("floats", "words"), ("times with gaps", "late word", "truth")], ids=" + ".join)
 def test_all_three_interfaces_learn_the_same_with_graph_mkl(names: tuple[str, ...], tmp_path: Path):
     frame = frame_of(names)
@@ -144,7 +144,7 @@ def test_all_three_interfaces_learn_the_same_with_graph_mkl(names: tuple[str, ..
     assert omkl.to_bytes(river._core.online) == omkl.to_bytes(sklearn.core_.online)
 
 
-@pytest.mark.filterwarnings("ignore:column:UserWarning")
+@pytest.mark.filterwarnings("ignore:column:UserWarning")  # notices are not the subject
 @pytest.mark.parametrize("learner", ["Raker", "GraphMKL"])
 def test_labels_of_tables_are_the_same_in_both_apis(learner: str):
     frame = frame_of(("floats with gaps", "words", "times"))
@@ -203,7 +203,7 @@ def test_missing_values_of_an_array_are_accepted_by_graph_mkl_alone():
         omkl.RakerRegressor().fit(X, X[:, 0])
 
 
-@pytest.mark.filterwarnings("ignore:column:UserWarning")
+@pytest.mark.filterwarnings("ignore:column:UserWarning")  # notices are not the subject
 @pytest.mark.parametrize("names", TABLES, ids=" + ".join)
 def test_all_three_interfaces_predict_the_same(names: tuple[str, ...], tmp_path: Path):
     frame = frame_of(names)

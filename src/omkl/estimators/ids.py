@@ -66,10 +66,9 @@ class IdStatistics:
         return self._replaced(X, columns, lambda column, k, number, x: None)
 
     def learn_rows(
-        self, X: Matrix, columns: Columns, codes: Matrix, weight: Vector | None
-    ) -> tuple[Matrix, list[Before]]:
-        """The same, each row being learned before the next; and what `restore` needs to undo it."""
-        before = [Before(column.scaling.copy(), column.overall.copy(), {}) for column in self.columns]
+        self, X: Matrix, columns: Columns, codes: Matrix, weight: Vector | None, before: list[Before]
+    ) -> Matrix:
+        """The same, each row being learned before the next; `before` is what `restore` needs to undo it."""
         kept = {column.own: part.buckets for column, part in zip(self.columns, before, strict=True)}
 
         def learn(column: IdColumn, k: int, number: float, x: Vector) -> None:
@@ -77,7 +76,11 @@ class IdStatistics:
                 kept[column.own].setdefault(int(number), column.buckets.get(int(number)))
             column.learn(number, x, codes[k], 1.0 if weight is None else float(weight[k]))
 
-        return self._replaced(X, columns, learn), before
+        return self._replaced(X, columns, learn)
+
+    def unchanged(self) -> list[Before]:
+        """For `learn_rows`: nothing has changed yet."""
+        return [Before(column.scaling.copy(), column.overall.copy(), {}) for column in self.columns]
 
     def restore(self, before: list[Before]) -> None:
         for column, (scaling, overall, buckets) in zip(self.columns, before, strict=True):
@@ -166,9 +169,9 @@ class WithIds(ABC):
         if self.ids is None:
             yield X
             return
-        X, before = self.ids.learn_rows(X, self.columns, self._codes(y), weight)
+        before = self.ids.unchanged()
         try:
-            yield X
+            yield self.ids.learn_rows(X, self.columns, self._codes(y), weight, before)
         except BaseException:  # also too little memory, or Ctrl-C
             self.ids.restore(before)
             raise

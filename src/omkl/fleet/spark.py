@@ -153,7 +153,7 @@ def learn_history(table: DataFrame, learner: Estimator, **columns: Unpack[Column
     """As `learn_stream`, for a table; all rows of a key are processed at once and must fit into a worker's memory."""
     plan, rows = _prepared(table, False, learner, **_complete(columns))
 
-    def learn_key(name: tuple[Key, ...], frame: pd.DataFrame) -> pd.DataFrame:  # pragma: no cover
+    def learn_key(name: tuple[Key, ...], frame: pd.DataFrame) -> pd.DataFrame:  # pragma: no cover  (as above)
         return plan.learn(plain_keys(name)[0], None, frame)[1]
 
     schema = _result_schema(plan, table.schema)
@@ -165,7 +165,7 @@ def learned_states(table: DataFrame, learner: Estimator, **columns: Unpack[Colum
     plan, rows = _prepared(table, False, learner, **_complete(columns))
     schema = T.StructType([table.schema[columns["key"]], T.StructField("state", T.BinaryType())])
 
-    def learn_key(name: tuple[Key, ...], frame: pd.DataFrame) -> pd.DataFrame:  # pragma: no cover
+    def learn_key(name: tuple[Key, ...], frame: pd.DataFrame) -> pd.DataFrame:  # pragma: no cover  (as above)
         (key,) = plain_keys(name)
         state, _ = plan.learn(key, None, frame)
         states = [] if state is None else [state]

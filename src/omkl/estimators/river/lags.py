@@ -174,7 +174,9 @@ class Lags(Locked, base.Wrapper[base.Regressor], base.Regressor):
     @property
     def _estimator(self) -> Estimator[Any, Any] | None:
         """The regressor, if it is one of omkl's; a pipeline, which claims to be of its last step's class, is none."""
-        return self.regressor if issubclass(type(self.regressor), Estimator) else None  # type: ignore[return-value]
+        if not issubclass(type(self.regressor), Estimator):
+            return None
+        return self.regressor  # type: ignore[return-value]  # issubclass does not tell mypy
 
     def _inputs(self, x: Cells, learn: bool) -> Row:
         """The inputs of a row as features; for another regressor than those of omkl the inputs as they are."""
