@@ -34,8 +34,8 @@ reproduce: $(INSTALLED) ## reproduce the paper's tables and figures (ARGS="--the
 	@mkdir -p build
 	@$(BIN)/omkl-lab reproduce --out build/reproduction $(ARGS)
 
-compare: $(INSTALLED) ## compare with other libraries (ARGS="--datasets airfoil"; pip install -e 'lab[peers]' first)
-	$(BIN)/python -m omkl_lab.peers --docs docs/peers.md $(ARGS)
+compare: $(INSTALLED) ## measure GraphMKL beside refitted boosting and streaming learners (ARGS="real --learners all")
+	$(BIN)/python -m omkl_lab.comparison --docs docs/peers.md $(ARGS)
 
 test: lint ## set up, then lint, types, import contract, tests and doctests
 	$(BIN)/pytest -n 2 -m "not slow and not soak"

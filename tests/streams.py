@@ -1,5 +1,6 @@
 """Small dictionaries, streams and algorithms that the tests share, and the folder of the large streams."""
 
+import inspect
 import math
 from collections.abc import Callable
 from typing import Any, NamedTuple, get_args
@@ -8,11 +9,17 @@ import numpy as np
 import pytest
 
 from omkl import algorithms
+from omkl.algorithms.adaraker import AdaRakerSettings
 from omkl.algorithms.base import Algorithm, Shape
 from omkl.algorithms.descent import Stabiliser
+from omkl.algorithms.doebe import DOEBESettings
+from omkl.algorithms.fogd import FOGDSettings
 from omkl.algorithms.graph_mkl.settings import GraphSettings
+from omkl.algorithms.krls_t import KRLSTSettings
 from omkl.algorithms.nodes import Commit
+from omkl.algorithms.nogd import NOGDSettings
 from omkl.algorithms.settings import Settings
+from omkl.algorithms.vaw2 import VAW2Settings
 from omkl.arrays import leaves
 from omkl.kernels import Cauchy, Gaussian, Kernel, Laplacian, Matern
 from omkl.online import Online
@@ -51,11 +58,42 @@ def small(**changes: Any) -> Settings:
 def graph_settings(**changes: Any) -> GraphSettings:
     """As `small`, for GraphMKL: 3 kernels, 6 features, 4 of the experts evaluated after 60 rows."""
     kernels = [Gaussian(0.2), Gaussian(1.0), Matern(2.0)]
-    given = {"kernels": kernels, "n_features": 6, "out_degree": 2, "warm_up": 60, "evaluate": 4}
+    given = {"budget": "small", "kernels": kernels, "n_features": 6, "out_degree": 2, "warm_up": 60, "evaluate": 4}
     return GraphSettings(**{**given, **changes})
 
 
-SMALL: dict[type, Callable[..., Any]] = {Settings: small, GraphSettings: graph_settings}
+def quick(settings: type, **defaults: Any) -> Callable[..., Any]:
+    """As `small`, for the settings of another algorithm."""
+    return lambda **changes: settings(**{**defaults, **changes})
+
+
+ONE = {"kernels": [Gaussian(0.5)], "n_features": 7}  # of the algorithms with one kernel
+
+
+def as_many_as_taken(kind: type, kernels: list[Kernel]) -> list[Kernel]:
+    """These kernels, or the first of them for an estimator that takes one."""
+    return kernels if isinstance(inspect.signature(kind).parameters["kernels"].default, str) else kernels[:1]
+
+
+# Share all code of estimators, files and threads with AdaRakerRegressor, or with NOGDRegressor, which takes one kernel
+ALIKE = ("VAW2Regressor", "DOEBERegressor", "FOGDRegressor", "KRLSTRegressor")
+
+
+def representatives(kinds: list[Any]) -> list[Any]:
+    """These estimators without those that are like another, for tests of what no algorithm has a part in."""
+    return [kind for kind in kinds if kind.__name__ not in ALIKE]
+
+
+SMALL: dict[type, Callable[..., Any]] = {
+    Settings: small,
+    GraphSettings: graph_settings,
+    AdaRakerSettings: quick(AdaRakerSettings, kernels=gaussians(3), n_features=7, levels=3, shortest=4),
+    VAW2Settings: quick(VAW2Settings, kernels=gaussians(3), n_features=5),
+    FOGDSettings: quick(FOGDSettings, **ONE),
+    NOGDSettings: quick(NOGDSettings, **ONE, budget=12, rank=8),
+    KRLSTSettings: quick(KRLSTSettings, **ONE, budget=12),
+    DOEBESettings: quick(DOEBESettings, kernels=gaussians(3), n_features=5),
+}
 
 
 def small_for(learner: str, **changes: Any) -> Any:
@@ -108,6 +146,8 @@ class Case(NamedTuple):
 CASES = {
     **{learner: Case(learner, {}) for learner in LEARNERS},
     "sfg-mkl, signs": Case("sfg-mkl", {"loss": "logistic"}),
+    "omkl-gf, nodes": Case("omkl-gf", {"nodes": 2}),
+    "doebe, stacking": Case("doebe", {"mixing": "stacking"}),
     "graph-mkl": Case("graph-mkl", {"warm_up": 20}),
     "graph-mkl, labels": Case("graph-mkl", {"warm_up": 20, "task": "classification", "outputs": 3}),
 }

@@ -82,7 +82,7 @@ def follow_the_page(project: Path) -> set[str]:
         if name in NEW:
             path.write_text(block)
         else:
-            replace(path, "from omkl.algorithms import ", "from omkl.algorithms import random_mkl, ")
+            replace(path, "from omkl.algorithms import (", "from omkl.algorithms import (random_mkl, ")
             path.write_text(f"{path.read_text()}\n\n{block}")
     member, registry = re.search(r'add `("random_mkl")` to `MODULES` in `(.*?)`', text).groups()
     replace(project / registry, "MODULES = (", f"MODULES = ({member}, ")

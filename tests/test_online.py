@@ -556,7 +556,7 @@ def test_a_row_that_diverges_changes_nothing(case, backend):
     before = online.checkpoint()
 
     def coefficients_of_1e102(name, leaf):
-        return np.full_like(leaf, 1e102) if name.rpartition(".")[2] in ("theta", "alpha") else leaf
+        return np.full_like(leaf, 1e102) if name.rpartition(".")[2] in ("theta", "alpha", "beta", "mu") else leaf
 
     huge = before._replace(state=mapped(coefficients_of_1e102, before.state))
     online.restore(huge)

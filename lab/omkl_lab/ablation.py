@@ -54,13 +54,16 @@ COMMAND = "python -m omkl_lab.ablation"
 
 
 def run(variant: str, X: Matrix, y: Vector, seed: int) -> tuple[float, float, float]:
-    """MSE, microseconds per row, and experts evaluated per row after the warm-up."""
-    settings = GraphSettings(**VARIANTS[variant])
+    return one_run(GraphSettings(**{"budget": "small", **VARIANTS[variant]}), X, y, seed, variant == RANDOM)
+
+
+def one_run(settings: GraphSettings, X: Matrix, y: Vector, seed: int, at_random: bool) -> tuple[float, float, float]:
+    """MSE, microseconds per row, and experts evaluated per row after the warm-up; `at_random`: with random ranks."""
     online = Online.make("graph-mkl", settings, X.shape[1], seed)
     start = time.thread_time()
     predictions = [online.run(X[: settings.warm_up], y[: settings.warm_up])]
     during_warm_up = online.evaluations
-    if variant == RANDOM:
+    if at_random:
         rng = np.random.default_rng(seed)
         for a in range(settings.warm_up, len(X), RANK_EVERY):
             online.restore(with_random_ranks(online.checkpoint(), rng))

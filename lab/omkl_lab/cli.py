@@ -1,4 +1,4 @@
-"""The command line of the laboratory, `omkl-lab`: reproduce, demo, data, bench."""
+"""The command line of the laboratory, `omkl-lab`: reproduce, regret, demo, data, bench."""
 
 # Commands import what they need when they run, so that `omkl-lab --help` does not load NumPy and scikit-learn.
 
@@ -79,6 +79,34 @@ def reproduce(
             sweeps=sweeps,
         )  # fmt: skip
         job.reproduce(options, Console(), Console(stderr=True))
+
+
+@app.command()
+def regret(
+    learners: Annotated[
+        list[str] | None, typer.Option("--learners", metavar="NAME...", help="Algorithms; by default nine of them.")
+    ] = None,
+    rows: Annotated[int, typer.Option(min=100, metavar="T", help="Length of the streams.")] = 4000,
+    seeds: Annotated[int, typer.Option(min=2, metavar="N", help="Seeds of features and streams.")] = 5,
+    jobs: Jobs = 0,
+    out: Annotated[Path, typer.Option(metavar="FILE", dir_okay=False, help="Output file, JSON.")] = Path("regret.json"),
+) -> None:
+    """Measure regret against the best fixed kernel in hindsight.
+
+    On a stationary, an adversarial and a drifting stream, with the exponent of its growth, intervals over the
+    seeds, and bounds.
+
+    \b
+    Example:
+      omkl-lab regret --learners raker,adaraker,vaw2 --rows 2000
+    """
+    with errors_as_messages():
+        from rich.console import Console
+
+        from omkl.engine import cores
+        from omkl_lab import regret as job
+
+        job.run(split_names(learners), rows, seeds, jobs or cores(), out, Console(), Console(stderr=True))
 
 
 @app.command()

@@ -173,6 +173,110 @@ GRAPH_MKL = {
     "G58": Equation("sparse inputs", "sparse inputs, scaled", "clip(x s, -30, 30), s = 1 / root mean square"),
     "G59": Equation("sparse inputs", "scale of a sparse input that was 0", "s = 1 / |x| at its first value"),
     "G60": Equation("sparse inputs", "variance of a coefficient at the start", "P_kk = 1, without covariances"),
+    "G61": Equation("stacking-of-labels", "differences of log-probabilities", "Z_ek = clip(log p_ek - log p_k, -3, 3)"),
+    "G62": Equation("stacking-of-labels", "labels corrected by stacking", "p^ = softmax(log p + theta Z)"),
+    "G63": Equation(
+        "stacking-of-labels", "features of a step of the stacking of labels", "z_e = Z_ey - sum_k p^_k Z_ek"
+    ),
+    "G64": Equation("large-experts", "from when on a large expert counts", "after 16 rounds"),
+    "G65": Equation("archive", "mean losses", "l <- l + max(1 / 500, 1 / n) ((y - mu)^2 - l); (1 - p_y)^2 for labels"),
+    "G66": Equation("archive", "whether more wide features are useful", "l_1 <= 0.98 l_2 and l_1 <= 2 l_prediction"),
+    "G67": Equation("trees", "thresholds of bins", "halfway between values, at quantiles where these are many"),
+    "G68": Equation("trees", "bin of a value", "the number of thresholds that it is not below"),
+    "G69": Equation("trees", "hash of a place in a tree", "mix(mix(r kappa) + a kappa)"),
+    "G70": Equation("trees", "inputs of a tree", "F = min(U, max(32, min(64, ceil(U / 2))))"),
+    "G71": Equation("trees", "projections of residuals", "a_is = sum_k +-g_ik"),
+    "G72": Equation(
+        "trees", "residuals and weights as whole numbers", "q = floor(Q a / max|a| + delta), h = floor(16 w / mean)"
+    ),
+    "G73": Equation("trees", "gain of a split", "G_L^2 / (H_L + 16) + G_R^2 / (H_R + 16) - G^2 / (H + 16)"),
+    "G74": Equation("trees", "least weight of a side", "16 min(10, max(2, floor(n / 10)))"),
+    "G75": Equation("trees", "path and prediction", "a <- 2 a + 1 + [x >= threshold], mu = base + sum of leaf values"),
+    "G76": Equation("trees", "when a fit begins, and on what", "N - N_0 >= min(g N_0, C / 2), n = min(N, 3 C / 4)"),
+    "G77": Equation("trees", "units of work after a row", "ceil(10 (d + T) / n)"),
+    "G78": Equation("trees", "base", "mean target, or log of the labels' shares"),
+    "G79": Equation("trees", "residuals and curvatures", "g = w (y - F), w; w (Y - p), w p (1 - p) for labels"),
+    "G80": Equation("trees", "value of a leaf", "0.12 sum g / (sum of curvatures + ridge)"),
+    "G81": Equation("trees", "what is fitted", "F <- F + value of the row's leaf"),
+    "G82": Equation(
+        "trees", "a leaf after one more row", "G <- G + w (y - f), H <- H + w, value = 0.12 G / (H + ridge)"
+    ),
+    "G83": Equation("wide-least-squares", "features", "z = (sin V'x~, cos V'x~) / sqrt(D), of the first D frequencies"),
+    "G84": Equation("wide-least-squares", "sum of products", "G = sum w z z'"),
+    "G85": Equation("wide-least-squares", "other sums", "B = sum w y~ z', s = sum w z, t = sum w y~, W = sum w"),
+    "G86": Equation("wide-least-squares", "when they are solved", "n >= 1.15 n at the last solution"),
+    "G87": Equation("wide-least-squares", "normal equations", "(G + lambda W / n I) theta' = B' - s t' / W"),
+    "G88": Equation("wide-least-squares", "factor by blocks", "U'U = A: U_pq = U_pp'^-1 (A_pq - sum_r U_rp' U_rq)"),
+    "G89": Equation("wide-least-squares", "substitutions", "U' v = B' - s t' / W, U theta' = v"),
+    "G90": Equation("wide-least-squares", "prediction", "mu = b + u (t / W + theta z)"),
+    "G91": Equation("wide-least-squares", "growth", "D doubles when useful and N >= 8 D"),
+}
+
+
+RELATED = {  # of docs/related.md; the label is the section there
+    "F1": Equation(
+        "OMKL-GF",
+        "distribution from which node j draws its kernels",
+        "p_ij = (1 - xi^j) w_i / W + xi^j / N",
+    ),
+    "F2": Equation("OMKL-GF", "probability that node j is linked to kernel i", "1 - (1 - p_ij)^M"),
+    "F3": Equation("OMKL-GF", "distribution of the node", "(1 - xi) u_j / U + xi / J, u_j = sum of w_i, i linked to j"),
+    "F4": Equation(
+        "OMKL-GF",
+        "probability that kernel i is evaluated",
+        "q_i = sum_j (probability of node j) (1 - (1 - p_ij)^M)",
+    ),
+    "A1": Equation("AdaRaker", "combination of the levels", "f(x) = sum_j h_j f_j(x) / sum_j h_j"),
+    "A2": Equation("AdaRaker", "step of a level", "eta_j = min(1/2, c / sqrt(|I_j|)), |I_j| = |I_0| 2^j"),
+    "A3": Equation("AdaRaker", "weight of a level", "h_j <- h_j exp(-eta_j (C(f_j(x), y) - C(f(x), y)))"),
+    "A4": Equation("AdaRaker", "beginning of an interval", "h_j <- eta_j; theta_j <- 0 and w_j <- 1 unless `warm`"),
+    "V1": Equation(
+        "VAW2",
+        "matrix and vector of a kernel's forecaster",
+        "A_i = lambda I + sum_(s <= t) z_i z_i', b_i = sum_(s < t) y z_i",
+    ),
+    "V2": Equation("VAW2", "prediction of a kernel", "v_i = b_i' A_i^-1 z_i = theta_i' z_i / (1 + |R_i z_i|^2)"),
+    "V3": Equation(
+        "VAW2",
+        "matrix and vector of the forecaster over the kernels",
+        "B = mu I + sum_(s <= t) v v', c = sum_(s < t) y v",
+    ),
+    "V4": Equation("VAW2", "prediction", "f(x) = c' B^-1 v"),
+    "N1": Equation("NOGD", "prediction while rows are stored", "f(x) = sum_s beta_s kappa(x_s, x)"),
+    "N2": Equation("NOGD", "a row is stored", "beta_t = -eta C'(f(x), y)"),
+    "N3": Equation("NOGD", "projection on the span of the eigenvectors", "beta <- V V' beta"),
+    "N4": Equation("NOGD", "prediction with features", "f(x) = theta . z(x) = beta . k(x), z(x) = D^(-1/2) V' k(x)"),
+    "N5": Equation(
+        "NOGD",
+        "step with features",
+        "theta <- theta - eta C'(f(x), y) z(x), hence beta moves along V D^-1 V' k(x)",
+    ),
+    "K1": Equation("KRLS-T", "forgetting, back to the prior", "Sigma <- l Sigma + (1 - l) K, mu <- sqrt(l) mu"),
+    "K2": Equation("KRLS-T", "prediction", "q = Q k(x), f(x) = q . mu"),
+    "K3": Equation("KRLS-T", "variance of the prediction", "s^2 = noise + g + q' Sigma q, g = kappa(x, x) - q . k(x)"),
+    "K4": Equation("KRLS-T", "inverse with a row more", "Q <- [Q 0; 0 0] + p p' / g, p = (q, -1)"),
+    "K5": Equation("KRLS-T", "mean with a row more", "mu <- (mu, f) + p (y - f) / s^2, p = (Sigma q, s^2 - noise)"),
+    "K6": Equation(
+        "KRLS-T",
+        "covariance with a row more",
+        "Sigma <- [Sigma, Sigma q; (Sigma q)', s^2 - noise] - p p' / s^2",
+    ),
+    "K7": Equation(
+        "KRLS-T",
+        "the row that is removed",
+        "the new one where g is small, else argmin of |(Q mu)_r / Q_rr|",
+    ),
+    "K8": Equation("KRLS-T", "inverse with a row less", "Q <- Q - Q_r Q_r' / Q_rr"),
+    "B1": Equation("DOEBE", "coefficients move", "P <- P + walk I"),
+    "B2": Equation("DOEBE", "prediction of an expert", "m = theta . z, s^2 = noise + z' P z"),
+    "B3": Equation("DOEBE", "mixture", "p(y) = sum_e w_e Normal(y; m_e, s_e^2)"),
+    "B4": Equation("DOEBE", "an expert learns", "theta <- theta + P z (y - m) / s^2, P <- P - P z z' P / s^2"),
+    "B5": Equation("DOEBE", "weights by Bayesian model averaging", "w_e <- w_e p_e(y) / p(y)"),
+    "B6": Equation(
+        "DOEBE",
+        "weights by online Bayesian stacking",
+        "w_e <- w_e (1 - r_t + r_t p_e(y) / p(y)) r + (1 - r) / E, r = r_(t + 1) / r_t",
+    ),
 }
 
 
@@ -189,8 +293,8 @@ def tagged(patterns: Iterable[str]) -> dict[str, list[Place]]:
     found: dict[str, list[Place]] = {}
     for path in sorted(path for pattern in patterns for path in ROOT.glob(pattern)):
         for line, text in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
-            if tag := re.search(r"^(.*\S)\s+(?:#|//) ((?:\((?:G?\d+[ab]?|z)\) ?)+)$", text):
-                for number in re.findall(r"G?\d+[ab]?|z", tag[2]):
+            if tag := re.search(r"^(.*\S)\s+(?:#|//) ((?:\((?:[A-Z]?\d+[ab]?|z)\) ?)+)$", text):
+                for number in re.findall(r"[A-Z]?\d+[ab]?|z", tag[2]):
                     place = Place(path.relative_to(ROOT).as_posix(), line, tag[1].strip())
                     found.setdefault(number, []).append(place)
     return found
@@ -200,7 +304,13 @@ def entries(equations: dict[str, Equation], found: dict[str, dict[str, list[Plac
     """One section for each equation, with its lines in every language."""
     lines = []
     for number, (label, what, formula) in equations.items():
-        lines += ["", f"## ({number}) {what}", "", f"`{formula}` {note.format(label, label.replace(' ', '-'))}", ""]
+        lines += [
+            "",
+            f"## ({number}) {what}",
+            "",
+            f"`{formula}` {note.format(label, label.lower().replace(' ', '-'))}",
+            "",
+        ]
         for language, places in found.items():
             for path, line, text in places.get(number, []):
                 lines.append(f"- {language} [{path}:{line}](../{path}#L{line}) `{text}`")
@@ -215,9 +325,11 @@ def page() -> str:
         "",
         "Written by `make equations` from the numbers at the ends of the lines; a test keeps it true. Numbers are the",
         "printed ones of the paper (arXiv 2102.04690), with the label in its LaTeX source beside them; (z) has no",
-        "number there. Numbers that begin with G are those of [GraphMKL](graph_mkl.md).",
+        "number there. Numbers that begin with G are those of [GraphMKL](graph_mkl.md), and those with other letters",
+        "are those of [related algorithms](related.md).",
         *entries(EQUATIONS, found, "({})"),
         *entries(GRAPH_MKL, found, "([{0}](graph_mkl.md#{1}))"),
+        *entries(RELATED, found, "([{0}](related.md#{1}))"),
     ]
     return "\n".join(lines) + "\n"
 

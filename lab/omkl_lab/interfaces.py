@@ -67,7 +67,7 @@ def speed() -> dict[str, float]:
     online = Online.make("sfg-mkl", Settings(), d, 0)
     uniforms, sfg_mkl = np.full(ROWS, 0.5), algorithms.get("sfg-mkl")
     runner = engine.runner(
-        engine.compile_problem("sfg-mkl", sfg_mkl.native, online.problem), sfg_mkl.native, online.state
+        engine.compile_problem("sfg-mkl", sfg_mkl.native, online.problem), sfg_mkl.native, online.problem, online.state
     )
 
     def through_online() -> None:

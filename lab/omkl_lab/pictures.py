@@ -5,22 +5,15 @@ pages. `python -m omkl_lab.readme` writes the files.
 """
 
 import ast
-import math
 import textwrap
 import tomllib
 from collections.abc import Iterable, Mapping
 from html import escape
 from pathlib import Path
-from statistics import median
-from typing import NamedTuple
-
-from omkl_lab.peers.page import ROW_BY_ROW, Results, of_task, value
 
 INK, FAINT, OURS, THEIRS = "#7d8590", "#7d859055", "#2f81f7", "#c26a1b"
 FONT = "font-family=\"system-ui, 'Segoe UI', Helvetica, Arial, sans-serif\""
 LETTER, BOLD = 0.56, 0.63  # mean width of a letter relative to the font size
-MEAN = "running mean"
-WORST = 1.25  # learners with a larger share of the running mean's error are listed below the picture, not drawn
 
 
 def svg(width: float, height: float, title: str, parts: Iterable[str]) -> str:
@@ -50,111 +43,6 @@ def dot(x: float, y: float, radius: float, colour: str, hollow: bool = False) ->
     fill = "none" if hollow else colour
     where = f'cx="{x:.1f}" cy="{y:.1f}" r="{radius:g}"'
     return f'<circle {where} fill="{fill}" stroke="{colour}" stroke-width="1.5"/>'
-
-
-# Error against time
-
-
-class LearnerSummary(NamedTuple):
-    """Medians of a learner over all data sets."""
-
-    name: str
-    ours: bool
-    time: float  # microseconds per row, median
-    share: float  # of the running mean's squared error, median; infinite if it diverges on most
-    diverged: int
-
-
-def learner_summaries(results: Results) -> list[LearnerSummary]:
-    """Every learner that ran, or diverged, on all data sets."""
-    sets = of_task(results, "numbers")
-    out = []
-    for name in dict.fromkeys(who for cells in sets.values() for who in cells):
-        cells = [found[name] for found in sets.values() if name in found]
-        if name in (MEAN, ROW_BY_ROW) or len(cells) < len(sets):
-            continue
-        shares = []
-        for found in sets.values():
-            mine, mean = value(found[name], "mse"), value(found[MEAN], "mse")
-            shares.append(math.inf if mine is None or mean is None else mine / mean)
-        times = [t for cell in cells if (t := value(cell, "microseconds")) is not None]
-        if times:
-            diverged = sum(math.isinf(share) for share in shares)
-            out.append(LearnerSummary(name, bool(cells[0]["ours"]), median(times), median(shares), diverged))
-    return out
-
-
-class Box(NamedTuple):
-    """A rectangle."""
-
-    x: float
-    y: float
-    width: float
-    height: float
-
-    def overlap(self, other: "Box") -> float:
-        wide = min(self.x + self.width, other.x + other.width) - max(self.x, other.x)
-        tall = min(self.y + self.height, other.y + other.height) - max(self.y, other.y)
-        return max(wide, 0.0) * max(tall, 0.0)
-
-
-def overlap_cost(place: Box, taken: list[Box], inner: Box) -> float:
-    """The area of other labels that a label here would cover, and of the label outside the picture."""
-    outside = place.width * place.height - place.overlap(inner)
-    return sum(place.overlap(other) for other in taken) + 3 * outside
-
-
-def peers(results: Results) -> str:
-    """Squared error against time of every learner, medians over the data sets."""
-    width, height, left, right, top, bottom = 880.0, 480.0, 66.0, 44.0, 34.0, 76.0
-    summaries = learner_summaries(results)
-    shown = sorted((who for who in summaries if who.share <= WORST), key=lambda who: (not who.ours, who.share))
-    not_drawn = [who for who in summaries if who.share > WORST]
-    sets = len(of_task(results, "numbers"))
-
-    times, shares = [who.time for who in shown], [who.share for who in shown]
-    low_x, high_x = math.log10(min(times)) - 0.12, math.log10(max(times)) + 0.25
-    low_y, high_y = math.log10(min(shares)) - 0.08, max(math.log10(max(shares)), 0) + 0.06
-
-    def across(time: float) -> float:
-        return left + (width - left - right) * (math.log10(time) - low_x) / (high_x - low_x)
-
-    def down(share: float) -> float:
-        return top + (height - top - bottom) * (high_y - math.log10(share)) / (high_y - low_y)
-
-    parts = [text(left, 18, "squared error, as a share of the running mean's (both axes logarithmic)")]
-    for share in (0.02, 0.05, 0.1, 0.2, 0.5, 1.0):
-        if low_y <= math.log10(share) <= high_y:
-            parts += [line(left, down(share), width - right, down(share)),
-                      text(left - 8, down(share) + 4, f"{share:.0%}", "end")]  # fmt: skip
-    for power in range(math.ceil(low_x), math.floor(high_x) + 1):
-        x = across(10**power)
-        parts += [line(x, top, x, height - bottom), text(x, height - bottom + 18, f"{10**power:g}", "middle")]
-    centre = (left + width - right) / 2
-    parts.append(text(centre, height - bottom + 38, "microseconds per row, to predict and learn it", "middle"))
-
-    taken = [Box(across(who.time) - 9, down(who.share) - 9, 18, 18) for who in shown]
-    inner = Box(left, top, width - left - right / 2, height - top - bottom)
-    for who in shown:
-        x, y = across(who.time), down(who.share)
-        colour = OURS if who.ours else THEIRS
-        parts.append(dot(x, y, 6 if who.ours else 4.5, colour, hollow=who.diverged > 0))
-        size = 13 if who.ours else 11.5
-        wide = (BOLD if who.ours else LETTER) * size * len(who.name)
-        places = [Box(x + dx if dx > 0 else x + dx - wide if dx < 0 else x - wide / 2, y + dy - size + 2, wide, size)
-                  for dy in (4, -9, 17, -17, 24) for dx in (10, -10, 0) if dx or abs(dy) > 8]  # fmt: skip
-
-        best = min(places, key=lambda place: overlap_cost(place, taken, inner))
-        taken.append(best)
-        # anchored next to the dot, so that a font wider than LETTER extends away from it
-        anchor, at = ("start", best.x) if best.x > x else ("end", best.x + wide) if best.x + wide < x else ("middle", x)
-        parts.append(text(at, best.y + size - 2, who.name, anchor, colour, font_size=size,
-                          font_weight=600 if who.ours else 400))  # fmt: skip
-    note = f"Medians over {sets} data sets. A hollow dot diverged on some of them."
-    if not_drawn:
-        note += f" Above {WORST:.0%}: " + ", ".join(who.name for who in not_drawn) + "."
-    parts.append(text(left, height - 12, note, font_size=11.5))
-    return svg(width, height, "Squared error and time per row of omkl's learners and of their peers", parts)
 
 
 # Modules
@@ -249,6 +137,6 @@ def sample_path() -> str:
     return svg(width, height, "The path of one sample through the modules", parts)
 
 
-def drawings(project: Path, results: Results) -> Mapping[str, str]:
-    """Every picture under docs/pictures, by name."""
-    return {"peers.svg": peers(results), "modules.svg": modules(project), "sample_path.svg": sample_path()}
+def drawings(project: Path) -> Mapping[str, str]:
+    """The pictures of the library's parts, by name."""
+    return {"modules.svg": modules(project), "sample_path.svg": sample_path()}

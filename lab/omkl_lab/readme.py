@@ -9,7 +9,6 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping
 from pathlib import Path
 
 from omkl.persist import write_atomically
@@ -22,34 +21,30 @@ from omkl_lab import (
     forecasts,
     interfaces,
     one_hot,
+    pooling,
     rare,
     recovery,
+    regret,
+    related,
+    selection,
+    serve_load,
     targets,
     wide,
 )
 from omkl_lab.bench import table as bench
-from omkl_lab.configurations import MATCHING
+from omkl_lab.comparison import page as comparison
+from omkl_lab.comparison.drawings import drawings as drawn
+from omkl_lab.comparison.job import RESULTS, records_of, starts_of
+from omkl_lab.comparison.learners import LIGHTGBM
+from omkl_lab.comparison.outcome import PREFIX
+from omkl_lab.comparison.results import BOOSTED, Cells, best, measure, ours, streaming, summarised
 from omkl_lab.files import read_json, read_lines
 from omkl_lab.markdown import filled, part, table
 from omkl_lab.mutants import page as mutants
-from omkl_lab.peers import page as peers
-from omkl_lab.peers.page import (
-    TUNED_ON,
-    US,
-    Results,
-    best_peer,
-    by_stream,
-    digits,
-    losses,
-    of_task,
-    read,
-    thousandths,
-    time_shown,
-    value,
-)
+from omkl_lab.peers.showing import NOTHING, bold, read, time_shown, value
 from omkl_lab.pictures import drawings
 from omkl_lab.reproduce import page_parts, readings
-from omkl_lab.reproduce.results import CaseId, Result, case_id
+from omkl_lab.reproduce.results import case_id
 from omkl_lab.unseen import page as unseen
 
 REPRODUCTION = Path("results/reproduction.jsonl")
@@ -57,42 +52,26 @@ PICTURES = Path("docs/pictures")
 COMMAND = "python -m omkl_lab.readme"
 
 
-# Comparison with peers
+# Comparison with other learners
 
 
-def comparison_table(results: Results, measured: Mapping[CaseId, Result]) -> str:
-    """For every data set and drifting stream: the paper's best result, GraphMKL and the best peer."""
-    sets = of_task(results, "numbers")
+def comparison_table(cells: Cells) -> str:
+    """For every stream: GraphMKL, refitted LightGBM and the best streaming peer."""
     rows = []
-    for name, cells in {**sets, **of_task(results, "drift")}.items():
-        us, peer = value(cells.get(US), "mse"), best_peer(cells, "mse")
-        if us is None or peer is None:
+    for name, there in cells.items():
+        us = ours(there)
+        if us is None:
             continue
-        shown = thousandths if name in sets else digits
-        published = [
-            found for algorithm in MATCHING
-            if (cell := measured.get((name, algorithm, MATCHING[algorithm].form))) and (found := cell["paper_mse"])
-        ]  # fmt: skip
-        ours, theirs = shown(us), shown(peer[1])
-        least = shown(min(us, peer[1]))
-        times = f"{time_shown(cells[US]['microseconds'])} / {time_shown(cells[peer[0]]['microseconds'])}"
-        rows.append([
-            name if name in TUNED_ON else f"{name} *",
-            shown(min(published)) if published else "",
-            *(f"**{number}**" if number == least else number for number in (ours, theirs)),
-            peer[0],
-            times,
-        ])  # fmt: skip
-    return table(["", "paper's best", "GraphMKL", "best peer", "name", "microseconds, GraphMKL / peer"], rows)
-
-
-def tally(results: Results) -> str:
-    """On how many streams GraphMKL has a smaller error than every peer."""
-    sets = {**of_task(results, "numbers"), **of_task(results, "drift")}
-    pairs = [(value(cells.get(US), "mse"), best_peer(cells, "mse")) for cells in sets.values()]
-    both = [(us, peer[1]) for us, peer in pairs if us is not None and peer is not None]
-    ahead = sum(us < peer for us, peer in both)
-    return f"GraphMKL has the smallest error on {ahead} of {len(both)}."
+        what, show = measure(us), comparison.scaled(name, us)
+        boosted, peer = best(there, BOOSTED, what), best(there, streaming(there), what)
+        found = [us[what], boosted and boosted[1], peer and peer[1]]
+        least = show(min(v for v in found if v is not None))
+        numbers = ["" if v is None else bold(show(v), least) for v in found]
+        light = value(there.get(LIGHTGBM), "microseconds")
+        times = f"{time_shown(us['microseconds'])} / {time_shown(light) if light else NOTHING}"
+        rows.append([name, *numbers, peer[0] if peer else "", times])
+    head = ["", "GraphMKL", "LightGBM, refitted", "streaming peer", "name", "microseconds, GraphMKL / LightGBM"]
+    return table(head, rows)
 
 
 # A run of the command line
@@ -124,12 +103,12 @@ def pages(project: Path, run: str | None = None) -> dict[Path, str]:
 
     The run of the command line in the README stays unchanged if `run` is None.
     """
-    records = read(project / peers.RESULTS)
-    results = by_stream(records)
+    records = records_of(project / RESULTS)
+    whole, first = summarised(records), summarised(records, PREFIX)
     measured = {case_id(cell): cell for cell in read_lines(project / REPRODUCTION)}
     in_readme = {
-        "peers": f"{comparison_table(results, measured)}\n{tally(results)} Where it is worse:\n\n"
-        + "\n".join(losses(results)),
+        "peers": f"{comparison_table(whole)}\n{comparison.tally(whole)} Where it is worse:\n\n"
+        + "\n\n".join(comparison.losses(whole, first)),
         "unseen": unseen.in_a_sentence(read(project / unseen.RESULTS)),
         "paper": page_parts.of_the_paper(measured),
     }
@@ -151,25 +130,33 @@ def pages(project: Path, run: str | None = None) -> dict[Path, str]:
         ),
         (mutants.PAGE, COMMAND, mutants.quoted(read_lines(project / mutants.RESULTS))),
         (ablation.PAGE, ablation.COMMAND, ablation.quoted(read_lines(project / ablation.RESULTS))),
+        (selection.PAGE, selection.COMMAND, selection.quoted(read_lines(project / selection.RESULTS))),
         (categories.PAGE, categories.COMMAND, categories.quoted(read_json(project / categories.RESULTS))),
         (interfaces.PAGE, interfaces.COMMAND, interfaces.quoted(read_json(project / interfaces.RESULTS))),
         (one_hot.PAGE, one_hot.COMMAND, one_hot.quoted(read_json(project / one_hot.RESULTS))),
         (targets.PAGE, targets.COMMAND, targets.quoted(read_json(project / targets.RESULTS))),
         (wide.PAGE, wide.COMMAND, wide.quoted(read_json(project / wide.RESULTS))),
         (fleets.PAGE, fleets.COMMAND, fleets.quoted(read_json(project / fleets.RESULTS))),
+        (pooling.PAGE, pooling.COMMAND, pooling.quoted(read_json(project / pooling.RESULTS))),
         (coverage.PAGE, coverage.COMMAND, coverage.quoted(read_json(project / coverage.RESULTS))),
+        (related.PAGE, related.COMMAND, related.quoted(read_json(project / related.RESULTS))),
         (rare.PAGE, rare.COMMAND, rare.quoted(read_json(project / rare.RESULTS))),
+        (serve_load.PAGE, serve_load.COMMAND, serve_load.quoted(read_json(project / serve_load.RESULTS))),
         (forecasts.PAGE, forecasts.COMMAND, forecasts.quoted(read_json(project / forecasts.RESULTS))),
     )
+    texts: dict[Path, str] = {}  # a page may have parts of several commands
+    for page, command, parts in written:
+        path = project / page
+        texts[path] = filled(texts[path] if path in texts else path.read_text(encoding="utf-8"), parts, command)
     return {
-        project / peers.PAGE: peers.page(records),
+        project / comparison.PAGE: comparison.page(records, starts_of(project / RESULTS)),
         project / unseen.PAGE: unseen.page(read(project / unseen.RESULTS)),
         project / bench.PAGE: bench.page(read_json(project / bench.RESULTS)),
         project / draws.PAGE: draws.page(read_json(project / draws.RESULTS)),
+        project / regret.PAGE: regret.page(read_json(project / regret.RESULTS)),
         project / recovery.PAGE: recovery.page(read_json(project / recovery.RESULTS)),
-        **{project / page: filled((project / page).read_text(encoding="utf-8"), parts, command)
-           for page, command, parts in written},
-        **{project / PICTURES / name: drawing for name, drawing in drawings(project, results).items()},
+        **texts,
+        **{project / PICTURES / name: drawing for name, drawing in {**drawings(project), **drawn(records)}.items()},
     }  # fmt: skip
 
 

@@ -13,12 +13,18 @@ from omkl.arrays import Matrix, Vector
 from omkl.estimators.sklearn import ESTIMATORS
 from omkl.persist import write_atomically
 from omkl_lab import markdown
+from omkl_lab.configurations import NAMES
 from omkl_lab.files import brief, write_json
 from omkl_lab.parallel import Unit, run_parallel
 
 RESULTS, PAGE = Path("results/recovery.json"), Path("docs/recovery.md")
 COMMAND = "python -m omkl_lab.recovery"
-LEARNERS = [name for name, kind in ESTIMATORS.items() if kind.task == "regression"]
+# The paper's algorithms and GraphMKL; the related algorithms have not been measured
+LEARNERS = [
+    name
+    for name, kind in ESTIMATORS.items()
+    if kind.task == "regression" and kind().algorithm_name in {*NAMES, "graph-mkl"}
+]
 SEEDS = 10
 LENGTHS = (256, 1000)  # rows of the beginning
 WINDOWS = ((300, 600), (600, 2000))  # rows after the beginning from which the error is taken

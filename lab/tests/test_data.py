@@ -111,7 +111,10 @@ def test_a_stream_with_nothing_to_learn_is_refused(tmp_path: Path, text: str):
 def test_every_file_has_the_rows_and_features_that_the_list_says(name: str):
     if name not in EMBEDDED and locate(name) is None:
         pytest.skip(f"data set {name} not found")
-    assert load(name).X.shape == (SETS[name].rows, SETS[name].features)
+    path, known = locate(name), SETS[name]
+    several = path is not None and path.parent.name == "real" and known.task == "classification"  # not -1 and 1
+    X = read_table(path).X if several else load(name).X
+    assert X.shape == (known.rows, known.features)
 
 
 def test_data_list_shows_every_set_and_where_it_is(data_folders: tuple[Path, Path]):

@@ -11,8 +11,8 @@ from lab_command import invoke, omkl_lab
 def test_help_shows_every_command_and_examples():
     out = invoke("--help").output
     listed = re.findall(r"^  (\w+) ", out.partition("Commands:")[2], flags=re.MULTILINE)
-    assert listed == ["reproduce", "demo", "bench", "data"]
-    for command in ("reproduce", "demo", "bench", "data list", "data path", "data fetch"):
+    assert listed == ["reproduce", "regret", "demo", "bench", "data"]
+    for command in ("reproduce", "regret", "demo", "bench", "data list", "data path", "data fetch"):
         help_text = invoke(*command.split(), "--help").output
         assert f"omkl-lab {command}" in help_text.split("Example", 1)[1]
 

@@ -1,11 +1,16 @@
 """Generated parts of the pages and pictures agree with the committed results."""
 
 from pathlib import Path
+from statistics import median
 
 import pytest
 
 from omkl_lab import markdown, pictures, readme
-from omkl_lab.peers.page import by_stream, read
+from omkl_lab.comparison import drawings
+from omkl_lab.comparison.job import RESULTS, records_of
+from omkl_lab.comparison.outcome import PREFIX
+from omkl_lab.comparison.results import summarised
+from omkl_lab.peers.showing import US
 
 ROOT = Path(__file__).parents[2]
 
@@ -29,12 +34,15 @@ def test_the_readme_shows_the_output_of_the_command_line(monkeypatch: pytest.Mon
 @pytest.mark.pages
 def test_the_readme_lists_every_stream_on_which_a_peer_is_better():
     text = (ROOT / "README.md").read_text(encoding="utf-8")
-    records = read(ROOT / "results" / "peers.jsonl").values()
-    for name in {r["stream"] for r in records if r.get("task") in ("numbers", "drift")}:
-        there = [r for r in records if r.get("stream") == name and r.get("mse") is not None]
-        ours = min(r["mse"] for r in there if r["learner"] == "omkl GraphMKL")
-        theirs = min(r["mse"] for r in there if not r["ours"])
-        assert (f"- **{name}**: " in text) == (theirs < ours), name
+    ran = [record for record in records_of(ROOT / RESULTS) if record["status"] == "ok"]
+    for name in {record["stream"] for record in ran if record["task"] == "numbers"}:
+        there = [record for record in ran if record["stream"] == name and record["rows"] == record["of"]]
+        ours = [record for record in there if record["learner"] == US and not record["settings"]]
+        if ours:
+            newest = [record["mse"] for record in ours if record["version"] == ours[-1]["version"]]
+            theirs = min(record["mse"] for record in there if not record["learner"].startswith("omkl"))
+            if theirs < median(newest) * 0.999:  # LightGBM with several seeds counts by its median
+                assert f"- **{name}**: squared error" in text, name
 
 
 def test_a_page_without_its_markers_is_refused():
@@ -47,10 +55,11 @@ def test_a_page_without_its_markers_is_refused():
 
 @pytest.mark.pages
 def test_the_peers_picture_names_every_learner_that_ran_on_all_sets():
-    results = by_stream(read(ROOT / "results" / "peers.jsonl"))
-    drawn = pictures.peers(results)
-    named = [summary.name for summary in pictures.learner_summaries(results)]
-    assert len(named) > 10
+    records = records_of(ROOT / RESULTS)
+    whole, first = summarised(records), summarised(records, PREFIX)
+    named = [summary.name for summary in drawings.learner_summaries(whole, first, "microseconds")]
+    drawn = drawings.scatter(whole, first, "microseconds", "microseconds")
+    assert len(named) > 8
     assert all(name in drawn for name in named)
 
 

@@ -1,22 +1,15 @@
-"""The comparison with streaming peers: no learner sees a target early, failures are reported, the page is current."""
+"""Streaming peers of the benchmark and of further streams: no learner sees a target early, failures are reported."""
 
-import io
-import json
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from rich.console import Console
 
 from omkl_lab.peers import job
-from omkl_lab.peers.__main__ import main
 from omkl_lab.peers.evaluation import Outcome, accuracy, calibration_error, log_loss, predict_then_learn, recovery
 from omkl_lab.peers.learners import LEARNERS, Learner
-from omkl_lab.peers.page import by_stream, page
 from omkl_lab.peers.streams import drifting_stream, evaluation_stream, task_of
 
-ROOT = Path(__file__).parents[2]
 QUICK = [name for name, learner in LEARNERS.items() if learner.package != "capymoa"]
 JAVA = [name for name, learner in LEARNERS.items() if learner.package == "capymoa"]
 ROWS = 30
@@ -140,61 +133,3 @@ def test_a_record_of_omkl_has_the_median_of_its_seeds_and_the_coverage_of_its_in
 def test_a_changing_stream_has_a_recovery_for_each_change():
     record = job.evaluate_by_name("switch", "running mean", 600, 1)[0]
     assert len(record["recovery"]) == 1
-
-
-# The job
-
-
-def run(tmp_path: Path, **options: Any) -> list[str]:
-    out = io.StringIO()
-    chosen = job.Options.checked(
-        ["diabetes"], ["running mean", "Raker"], rows=ROWS, seeds=2, out=tmp_path / "r.jsonl", **options
-    )
-    job.compare(chosen, Console(file=out), Console(file=out))
-    return (tmp_path / "r.jsonl").read_text().splitlines()
-
-
-def test_finished_runs_are_not_repeated_unless_fresh_is_given(tmp_path: Path):
-    first = run(tmp_path)
-    assert [json.loads(line)["record"].get("learner") for line in first] == [None, "omkl Raker", "running mean"]
-    assert run(tmp_path) == first
-    again = run(tmp_path, fresh=True)
-    assert len([line for line in again if '"learner"' in line]) == 2
-
-
-def test_unknown_names_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
-    assert main(["--learners", "nobody", "--out", str(tmp_path / "r.jsonl")]) == 1
-    assert "unknown learner 'nobody'" in capsys.readouterr().err
-    assert main(["--datasets", "nothing", "--out", str(tmp_path / "r.jsonl")]) == 1
-    assert "unknown data set 'nothing'" in capsys.readouterr().err
-
-
-# The page
-
-
-def record(stream: str, learner: str, mse: float | None, **more: Any) -> dict[str, Any]:
-    base = {
-        "stream": stream, "task": "numbers", "learner": learner, "ours": LEARNERS[learner].ours, "status": "ok",
-        "note": "", "rows": 10, "of": 10, "features": 2, "seeds": 1, "version": "1", "mse": mse, "microseconds": 1.0,
-    }  # fmt: skip
-    return base | more
-
-
-def test_the_page_shows_where_graph_mkl_is_worse_and_the_best_in_bold():
-    records = {
-        "1": record("airfoil", "omkl GraphMKL", 0.012),
-        "2": record("airfoil", "VW", 0.010),
-        "3": record("airfoil", "river AMF", None, status="raised", note="TypeError: no"),
-        "4": record("airfoil", "river linear", None, status="diverged", note="gave up at row 3"),
-    }
-    text = page(records)
-    assert "| VW | **10** |" in text
-    assert "- **airfoil**: 20 % more squared error than VW" in text
-    assert "| river AMF | fails |" in text
-    assert "| river linear | diverges |" in text
-    assert "- river AMF on airfoil: TypeError: no" in text
-
-
-def test_the_page_never_compares_runs_over_different_rows():
-    records = {"1": record("airfoil", "VW", 0.1, rows=5), "2": record("airfoil", "omkl GraphMKL", 0.2)}
-    assert list(by_stream(records)["airfoil"]) == ["omkl GraphMKL"]

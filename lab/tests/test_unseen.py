@@ -8,7 +8,7 @@ import pytest
 
 pytest.importorskip("river", reason="some streams come from river")
 
-from omkl_lab.peers.page import US, read
+from omkl_lab.peers.showing import US, read
 from omkl_lab.unseen import fresh_labels, fresh_numbers, used
 from omkl_lab.unseen.__main__ import main
 from omkl_lab.unseen.job import LEARNERS, MAKERS, of_labels, stream

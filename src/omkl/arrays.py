@@ -1,5 +1,6 @@
 """Type names for the arrays of the library, and the memory layout that the engine reads."""
 
+import math
 from collections.abc import Callable
 from typing import Annotated, Any, TypeVar
 
@@ -31,7 +32,7 @@ def padded(*shape: int) -> Tensor:
     """
     *outer, inner = shape
     width = -(-inner // LANES) * LANES
-    size = int(np.prod(outer, dtype=np.intp)) * width
+    size = math.prod(outer) * width
     raw = np.zeros(size + LANES)
     skip = (-raw.ctypes.data // raw.itemsize) % LANES
     return raw[skip : skip + size].reshape(*outer, width)[..., :inner]
@@ -43,9 +44,12 @@ def is_padded(a: Tensor) -> bool:
     >>> is_padded(padded(3, 2, 50)), is_padded(np.zeros((3, 2, 50)))
     (True, False)
     """
-    width = -(-a.shape[-1] // LANES) * LANES
-    strides = np.cumprod((1, width, *a.shape[-2:0:-1]))[::-1] * a.itemsize
-    return a.dtype == np.float64 and a.ctypes.data % 64 == 0 and a.strides == tuple(strides)
+    stride = 8 * (-(-a.shape[-1] // LANES) * LANES)
+    strides = [8]
+    for n in a.shape[-2::-1]:
+        strides.append(stride)
+        stride *= n
+    return a.dtype == np.float64 and a.ctypes.data % 64 == 0 and a.strides == tuple(strides[::-1])
 
 
 def padded_copy(a: Tensor) -> Tensor:

@@ -9,6 +9,13 @@ from typing import Self
 class DivergenceError(ArithmeticError):
     """A prediction overflowed or became NaN: the learning rate was too large for the data."""
 
+    @classmethod
+    def of(cls, algorithm: str, t: int, row: int, why: str) -> Self:
+        return cls(
+            f"{algorithm} diverged in round {t + 1} (row {row} of this call): {why}. The rows before are learned, the "
+            f"state is that of round {t}."
+        )
+
 
 class BudgetWarning(UserWarning):
     """A learner that stores samples has reached its budget."""

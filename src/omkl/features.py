@@ -7,6 +7,7 @@ input named str(i).
 
 import hashlib
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Literal
 
 import numpy as np
@@ -15,6 +16,7 @@ from omkl.arrays import Matrix, Tensor, Vector, padded
 from omkl.kernels import Gaussian, Kernel, Matern
 
 Draw = Literal["independent", "shared"]
+FEW = 16  # inputs; where they come one after another, what was drawn for those before is used again
 GENERATOR = 2**10  # numbers that can be drawn in the time in which a generator is made
 
 
@@ -58,18 +60,26 @@ def frequencies(
     True
     """
     V = padded(len(kernels), len(names), D)
+    drawn = _column if len(names) > FEW else _column_again
     for k, name in enumerate(names):
-        rng = generator(seed, "column " + name)
-        base = generator(seed, "shared " + name).standard_normal(D) if draw == "shared" else None
-        for i, kernel in enumerate(kernels):
-            if base is not None and type(kernel) is Gaussian:
-                V[i, k] = base / kernel.length_scale
-            else:
-                V[i, k] = kernel.coordinate(rng, D)
+        V[:, k] = drawn(tuple(kernels), name, D, seed, draw)
     rng = generator(seed, "mixing")
     for i, kernel in enumerate(kernels):
         V[i] *= kernel.mixing(rng, D)
     return V
+
+
+def _column(kernels: tuple[Kernel, ...], name: str, D: int, seed: int, draw: Draw) -> Matrix:
+    """(N, D): the frequencies of one input, before the factors that all inputs share."""
+    rng = generator(seed, "column " + name)
+    base = generator(seed, "shared " + name).standard_normal(D) if draw == "shared" else None
+    return np.array([
+        base / kernel.length_scale if base is not None and type(kernel) is Gaussian else kernel.coordinate(rng, D)
+        for kernel in kernels
+    ]).reshape(len(kernels), D)  # fmt: skip
+
+
+_column_again = lru_cache(4 * FEW)(_column)
 
 
 def limit_inputs(V: Tensor, names: Sequence[str], orders: Sequence[int | None], seed: int) -> None:
@@ -85,11 +95,19 @@ def limit_inputs(V: Tensor, names: Sequence[str], orders: Sequence[int | None], 
     array([2, 2, 2, 2])
     """
     N, d, D = V.shape
-    draws = np.stack([generator(seed, "few inputs " + name).random((N, D)) for name in names], axis=1)
+    drawn = _ranks if len(names) > FEW else _ranks_again
+    draws = np.stack([drawn(name, N, D, seed) for name in names], axis=1)
     rank = draws.argsort(axis=1).argsort(axis=1)
     for i, order in enumerate(orders):
         if order is not None and order < d:
             V[i] *= (rank[i] < order) * np.sqrt(d / order)
+
+
+def _ranks(name: str, N: int, D: int, seed: int) -> Matrix:
+    return generator(seed, "few inputs " + name).random((N, D))
+
+
+_ranks_again = lru_cache(4 * FEW)(_ranks)
 
 
 def orthogonal_frequencies(kernels: Sequence[Kernel], d: int, D: int, seed: int) -> Tensor:

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -93,6 +94,9 @@ def by_similarity(kernels: Sequence[Kernel], d: int) -> Index:
     return np.lexsort((signed_log, sign), axis=1)  # (7)
 
 
+_by_similarity_again = lru_cache(8)(by_similarity)  # a learner whose inputs come one after another asks each time
+
+
 def dominating_set(A: Mask) -> Index:
     """Chvatal's greedy set cover: add the node with most out-neighbours not yet covered, until all are.
 
@@ -123,7 +127,7 @@ def similarity_graph(kernels: Sequence[Kernel], d: int, out_degree: int) -> Grap
     N = len(kernels)
     if not 1 <= out_degree <= N:
         raise ValueError(f"out_degree must be between 1 and {N}, got {out_degree}; add kernels or lower it")
-    order = by_similarity(kernels, d)
+    order = _by_similarity_again(tuple(kernels), d).copy()
     A = np.zeros((N, N), dtype=bool)
     np.put_along_axis(A, order[:, :out_degree], True, axis=1)  # (11)
     D = dominating_set(A)

@@ -258,6 +258,15 @@ def paper_omkr() -> list[Kernel]:
     return [Gaussian(math.sqrt(10 ** ((i - 21) / 10) / 2)) for i in range(1, 42)]
 
 
+def jmlr(halved: bool = False) -> list[Kernel]:
+    """The 51 Gaussians and 25 Laplacians of the journal version: l^2 = 10^(4 i / 50 - 2), and l = 10^(i / 6 - 2).
+
+    `halved` is for the exact kernels of its OMKR, exp(-|rho|^2 / 10^(4 i / 50 - 2)): without the factor 2.
+    """
+    gaussians = [Gaussian(math.sqrt(10 ** (4 * i / 50 - 2) / (2 if halved else 1))) for i in range(51)]
+    return [*gaussians, *(Laplacian(10 ** (i / 6 - 2)) for i in range(25))]
+
+
 def log_grid(family: Callable[[float], Kernel], low: float, high: float, count: int) -> list[Kernel]:
     """`count` kernels of one family, their length scales evenly spaced on a logarithmic axis.
 
@@ -277,6 +286,8 @@ def mixture(families: Iterable[Callable[[float], Kernel]], low: float, high: flo
 NAMED: dict[str, Callable[[], list[Kernel]]] = {
     "paper": paper,
     "paper-omkr": paper_omkr,
+    "jmlr": jmlr,
+    "jmlr-omkr": lambda: jmlr(halved=True),
     "gaussian": lambda: log_grid(Gaussian, 0.1, 10.0, 11),
     "mixed": lambda: mixture((Gaussian, Laplacian), 0.1, 10.0, 11),
     "families": lambda: mixture(

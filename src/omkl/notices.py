@@ -2,6 +2,8 @@
 
 from collections.abc import Callable
 
+from omkl.log import DATA, logger
+
 MAX_PER_KIND = 20  # a file may have thousands of columns
 
 Notify = Callable[[str, str], None]  # (what the notice is about, its text); once for each `about`
@@ -31,4 +33,5 @@ class Notices:
         if sum(other.partition(" ")[0] == kind for other in self.shown) >= MAX_PER_KIND:
             about, text = f"more {kind}", "and more notices of this kind"
         self.shown[about] = text
+        logger.info(text, extra={DATA: True})
         self.show(text)

@@ -102,7 +102,9 @@ class Online(Locked):
         runner: engine.Runner | engine.GrowingRunner | ReferenceRunner[NamedTuple, NamedTuple]
         if self.backend == "engine":
             compiled = compiled or engine.compile_problem(algorithm.name, algorithm.native, problem, self._isa)
-            runner = engine.runner(compiled, algorithm.native, state, fresh=checkpoint is None, budget=shape.budget)
+            runner = engine.runner(
+                compiled, algorithm.native, problem, state, fresh=checkpoint is None, budget=shape.budget
+            )
         else:
             runner = ReferenceRunner(algorithm, problem, state)
         self.problem: Any = problem  # its fields depend on the algorithm
@@ -170,7 +172,7 @@ class Online(Locked):
             self._runner.predict_rows(X, out)
         if (bad := engine.first_not_finite(out)) >= 0:
             raise self._diverged(X[bad // outputs], bad // outputs)
-        return self._shaped(out, outputs)
+        return out.reshape(-1, outputs) if self.algorithm.distribution else out
 
     def learn_unchecked(self, x: Vector, y: float, weight: float = 1.0) -> None:
         self._lock.acquire()  # a with statement takes twice as long
@@ -178,6 +180,9 @@ class Online(Locked):
             evaluated = self._runner.learn(x, y, weight)
             if evaluated == engine.NO_UNIFORMS:
                 self._runner.supply(self._rng.random(ROUNDS_AHEAD * self._uniforms))
+                evaluated = self._runner.learn(x, y, weight)
+            if evaluated == engine.NO_ROOM and isinstance(self._runner, engine.Runner):
+                self._runner.make_room()
                 evaluated = self._runner.learn(x, y, weight)
             if evaluated == engine.REFUSED:
                 validation.one_row(x, self.shape.inputs)  # raises with the reason
@@ -192,8 +197,7 @@ class Online(Locked):
     def run_unchecked(self, X: Matrix, y: Vector, weight: Vector | None = None, extra: Matrix | None = None) -> Matrix:
         """`extra`, (rows, shape.extras), is filled with the algorithm's further values about each round."""
         with self._lock:
-            outputs = self.shape.outputs
-            out = np.empty(len(X) * outputs)
+            out = np.empty(len(X) * self.shape.outputs)
             self._return_unused()
             uniforms = self._rng.random(len(X) * self._uniforms)
             flat = None if extra is None else extra.reshape(-1)
@@ -209,7 +213,7 @@ class Online(Locked):
                 raise self._diverged(X[done], done)
             if self.shape.budget is not None:
                 self._warn_if_full(len(X))
-        return self._shaped(out, outputs)
+        return out.reshape(-1, self.shape.outputs) if self.algorithm.distribution else out
 
     def run_whole(self, X: Matrix, y: Vector, weight: Vector | None = None, extra: Matrix | None = None) -> Matrix:
         """`run_unchecked`, of which all rows are learned or, where it raises, none."""
@@ -225,9 +229,6 @@ class Online(Locked):
         """Whether these rows are learned to the end, so that no copy of a large state is needed to undo them."""
         largest = validation.LARGEST_SAFE
         return self.algorithm.stable(self.problem) and not any((np.abs(a) > largest).any() for a in (X, y))
-
-    def _shaped(self, out: Vector, outputs: int) -> Matrix:
-        return out.reshape(-1, outputs) if self.algorithm.distribution else out
 
     # Inspecting
 
@@ -284,14 +285,16 @@ class Online(Locked):
             self._install(self.problem, None, checkpoint, self._compiled)
 
     def change_problem(self, problem: NamedTuple) -> None:
-        """Continue with another problem, for instance one with a feature more; the state is grown to fit.
+        """Continue with another problem, for instance one with a feature more; an error leaves all as it was."""
+        self.become(self.with_problem(problem))
 
-        An error, such as too little memory, leaves the learner as it was.
-        """
-        with self._lock:
-            before = self.checkpoint()
-            state = grown(self.algorithm, self.problem, problem, before.state)
-            self._install(problem, None, before._replace(state=state), None)
+    @locked
+    def with_problem(self, problem: NamedTuple) -> "Online":
+        """An independent copy that continues with another problem; the state is grown to fit."""
+        self._return_unused()
+        state = grown(self.algorithm, self.problem, problem, self._runner.state)
+        start = Checkpoint(state, self._pcg.state, self.evaluations)
+        return Online(self.algorithm.name, problem, backend=self.backend, checkpoint=start, isa=self._isa)
 
     @locked
     def become(self, other: "Online") -> None:
@@ -339,10 +342,7 @@ class Online(Locked):
             advice = f"inputs as large as {np.abs(x).max():.3g} have no usable features; scale them"
         else:
             advice = self.algorithm.divergence_advice(self.problem)
-        return DivergenceError(
-            f"{self.algorithm.name} diverged in round {self.t + 1} (row {row} of this call): a prediction is beyond "
-            f"{TOO_FAR:g}; {advice}. The rows before are learned, the state is that of round {self.t}."
-        )
+        return DivergenceError.of(self.algorithm.name, self.t, row, f"a prediction is beyond {TOO_FAR:g}; {advice}")
 
     def _warn_if_full(self, rows: int) -> None:
         budget, t = self.shape.budget, self._runner.t

@@ -413,7 +413,13 @@ class GraphMKL:
         w = softmax([self.sets[g].experts[e].evidence for g, e, *_ in mixed])  # (G25)
         mu, v = np.array([o[3] for o in mixed]), np.array([o[5] for o in mixed])
         if self.labels:
-            out = w @ softmax(mu / v[:, None], axis=1)  # (G14), (G26)
+            p = w @ softmax(mu / v[:, None], axis=1)  # (G14), (G26)
+            logs = np.log(np.maximum(p, 1e-12))
+            label_differences = np.zeros((len(self.sets), len(self.sets[0].experts), len(p)))
+            for g, e, _, mean, _, own in mixed:
+                log = np.log(np.maximum(softmax(mean / own), 1e-12))
+                label_differences[g, e] = np.clip(log - logs, -3, 3)  # (G61)
+            out = softmax(logs + self.sets[0].stack.theta[0] @ label_differences[0])  # (G62)
         else:
             m = w @ mu[:, 0]
             s = np.sqrt(w @ (v + (mu[:, 0] - m) ** 2))  # (G26)
@@ -441,7 +447,13 @@ class GraphMKL:
 
         known = self.sets[0].scaling.known  # before this row is learned
         error = (1 - out[int(y)]) ** 2 if self.labels else (Y[0] - out[0]) ** 2
-        if not self.labels:
+        if self.labels:
+            for members, Z in zip(self.sets, label_differences, strict=True):
+                own = softmax(logs + members.stack.theta[0] @ Z)  # (G62)
+                members.step = Z @ (Y - own)  # (G63)
+                members.aim = members.stack.theta @ members.step + 1
+                members.stack.update(members.step, np.ones(1), relative)
+        else:
             if known:
                 self.errors.learn(Y[0] - out[0], s, b)
             for members, z in zip(self.sets, differences, strict=True):
@@ -495,6 +507,8 @@ class GraphMKL:
             for e in [o[1] for o in outlooks if o[0] == g]:
                 members.experts[e].learn(x, Y, row, members.scaling)
             if kind == "copy":
+                if self.labels:
+                    members.stack.update(members.step, members.aim - members.stack.theta @ members.step, relative)
                 for expert in members.experts:
                     if expert.gain:
                         self.move_evidence(expert, relative)

@@ -351,7 +351,7 @@ def test_a_prediction_above_1e100_is_a_divergence_that_leaves_the_state_as_it_wa
     problem, before, (x, y, uniforms), _, _ = list(rounds_of(case))[-1]
 
     def coefficients_of_1e102(name, leaf):
-        return np.full_like(leaf, 1e102) if name.rpartition(".")[2] in ("theta", "alpha") else leaf
+        return np.full_like(leaf, 1e102) if name.rpartition(".")[2] in ("theta", "alpha", "beta", "mu") else leaf
 
     huge = mapped(coefficients_of_1e102, before)
     freeze(huge)

@@ -8,7 +8,7 @@ from graph_mkl_from_the_page import GraphMKL
 from omkl import Gaussian, GraphSettings, Online, algorithms
 
 TOLERANCE = 1e-8  # rounding makes about 1e-11
-SMALL = {"n_features": 8, "warm_up": 60, "evaluate": 6}
+SMALL = {"budget": "small", "n_features": 8, "warm_up": 60, "evaluate": 6}
 
 
 class Run(NamedTuple):

@@ -12,6 +12,16 @@ from omkl.algorithms.graph_mkl.constants import RANK_EVERY, SILENT_ROUNDS
 from omkl.algorithms.graph_mkl.repeats import Weights
 from omkl.algorithms.graph_mkl.selection import Selection
 
+NONE, ROUNDS = np.zeros(0, bool), np.zeros(0, np.intp)  # of large experts, in problems without any
+
+
+def evaluated(*arguments, **named):
+    return selection.evaluated(*arguments, **named, ready=NONE)
+
+
+def counted(*arguments, **named):
+    return selection.counted(*arguments, **named, ready=NONE, rounds=ROUNDS)
+
 
 def problem_of(**changes):
     return algorithms.problem("graph-mkl", small(**changes), d=2)
@@ -19,20 +29,21 @@ def problem_of(**changes):
 
 def test_only_a_quarter_is_evaluated_after_the_warm_up():
     X, y = stream(900)
-    online = omkl.Online.make("graph-mkl", omkl.GraphSettings(adapt=False), d=3, seed=0)
+    settings = omkl.GraphSettings(budget="small", adapt=False)
+    online = omkl.Online.make("graph-mkl", settings, d=3, seed=0)
     online.run(X[:600], y[:600])
     before = online.evaluations
     online.run(X[600:], y[600:])
-    assert (online.evaluations - before) / 300 == omkl.GraphSettings().active
-    assert 4 * omkl.GraphSettings().active <= omkl.GraphSettings().experts
+    assert (online.evaluations - before) / 300 == settings.active
+    assert 4 * settings.active <= settings.experts
 
 
 @pytest.mark.parametrize(("incumbent", "warm_up"), [(True, 60), (False, 30)])
 def test_a_challenger_has_half_the_warm_up(incumbent, warm_up):
     problem = problem_of()
     chosen = Selection(np.arange(problem.experts), 5)
-    assert selection.evaluated(problem, chosen, warm_up - 1, incumbent, share=1.0).all()
-    assert np.flatnonzero(selection.evaluated(problem, chosen, warm_up, incumbent, share=1.0)).tolist() == [0, 1, 2, 5]
+    assert evaluated(problem, chosen, warm_up - 1, incumbent, share=1.0).all()
+    assert np.flatnonzero(evaluated(problem, chosen, warm_up, incumbent, share=1.0)).tolist() == [0, 1, 2, 5]
 
 
 def test_rows_count_towards_the_warm_up_as_far_as_their_weights_do():
@@ -42,8 +53,8 @@ def test_rows_count_towards_the_warm_up_as_far_as_their_weights_do():
     assert share == pytest.approx(weights.sum() ** 2 / (weights**2).sum() / 20)
     problem = problem_of()
     chosen = Selection(np.arange(problem.experts), 5)
-    assert selection.evaluated(problem, chosen, int(60 / share) - 1, True, share).all()
-    assert not selection.evaluated(problem, chosen, int(60 / share) + 1, True, share).all()
+    assert evaluated(problem, chosen, int(60 / share) - 1, True, share).all()
+    assert not evaluated(problem, chosen, int(60 / share) + 1, True, share).all()
     assert selection.row_share(Weights()) == selection.row_share(Weights(0.3, 0.3**2)) == 1
     assert selection.row_share(Weights(1e27, 1e57)) == 1 / 16
 
@@ -51,20 +62,20 @@ def test_rows_count_towards_the_warm_up_as_far_as_their_weights_do():
 def test_an_explorer_is_no_part_of_the_mixture():
     problem = problem_of()
     chosen = Selection(np.arange(problem.experts), 5)
-    assert np.flatnonzero(selection.counted(problem, chosen, 100, incumbent=True, share=1.0)).tolist() == [0, 1, 2]
+    assert np.flatnonzero(counted(problem, chosen, 100, incumbent=True, share=1.0)).tolist() == [0, 1, 2]
 
 
 @pytest.mark.parametrize(("age", "counts"), [(SILENT_ROUNDS - 1, False), (SILENT_ROUNDS, True)])
 def test_a_challenger_counts_after_some_rounds(age, counts):
     problem = problem_of()
     chosen = selection.init(problem)
-    assert selection.counted(problem, chosen, age, incumbent=False, share=1.0).all() == counts
-    assert selection.counted(problem, chosen, age, incumbent=True, share=1.0).all()
+    assert counted(problem, chosen, age, incumbent=False, share=1.0).all() == counts
+    assert counted(problem, chosen, age, incumbent=True, share=1.0).all()
 
 
 def test_a_set_that_is_not_there_is_not_evaluated():
     problem = problem_of()
-    assert not selection.evaluated(problem, selection.init(problem), -1, incumbent=False, share=1.0).any()
+    assert not evaluated(problem, selection.init(problem), -1, incumbent=False, share=1.0).any()
 
 
 def test_experts_are_ranked_by_evidence_now_and_then():

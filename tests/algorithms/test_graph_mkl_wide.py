@@ -15,7 +15,7 @@ from omkl.algorithms.graph_mkl.upgrade import upgrade
 from omkl.arrays import leaves
 from omkl.features import column_names
 
-SMALL = {"kernels": [omkl.Gaussian(1.0)], "n_features": 4, "evaluate": "all"}
+SMALL = {"budget": "small", "kernels": [omkl.Gaussian(1.0)], "n_features": 4, "evaluate": "all"}
 TASK = pytest.mark.parametrize("task", ["regression", "classification"])
 
 

@@ -47,13 +47,13 @@ def test_a_commit_rule_names_the_node_of_largest_u_or_the_first():
 
 def test_the_default_experts_of_graph_mkl_are_these():
     """11 Gaussians and two kernels on single inputs with three learners each, those on the inputs, three of memory."""
-    chosen = GraphSettings()
+    chosen = GraphSettings(budget="small")
     assert [round(kernel.length_scale, 3) for kernel in chosen.all_kernels] == [
         0.1, 0.158, 0.251, 0.398, 0.631, 1.0, 1.585, 2.512, 3.981, 6.31, 10.0, 0.15, 0.8,
     ]  # fmt: skip
     assert chosen.kernel_orders == [2, 2, None, 2, 2, None, 2, 2, None, 2, 2, 1, 1]
     assert (chosen.experts, chosen.active) == (13 * 3 + 1 + 3, 10)
-    labels = GraphSettings(task="classification", outputs=4)
+    labels = GraphSettings(budget="small", task="classification", outputs=4)
     assert (labels.experts, labels.active) == (13 * 3 + 2 + 3, 11)
     problem = algorithms.problem("graph-mkl", labels, 2)
     assert (problem.experts, problem.on_kernels, problem.first_memory, problem.maps) == (44, 39, 41, 14)
@@ -180,8 +180,10 @@ def test_commit_rules_are_those_that_there_are(commit, after, fine):
 def test_a_problem_of_graph_mkl_is_accepted_at_its_limits():
     algorithm = algorithms.get("graph-mkl")
     problem = algorithms.problem("graph-mkl", GraphSettings(kernels=gaussians(2), n_features=3), 2)
+    assert problem.experts == problem.first_large + 3
     for changes, fine in [
-        ({"active": 2}, True), ({"active": problem.experts}, True), ({"active": problem.experts + 1}, False),
+        ({"trees": 1000}, True), ({"trees": 1001}, False), ({"archive": 255}, False), ({"archive": 2**17}, False),
+        ({"active": 2}, True), ({"active": problem.first_large}, True), ({"active": problem.first_large + 1}, False),
         ({"active": 1}, False), ({"warm_up": 1}, True), ({"warm_up": 0}, False), ({"trial": 0}, True),
         ({"K": 2}, False),
         ({"steps": (1.0, 0.25)}, True), ({"steps": (1.0, 1 + 1e-9)}, False), ({"steps": (0.0, 0.25)}, False),
@@ -211,7 +213,7 @@ def test_named_dictionaries_have_these_kernels():
 def graph_mkl_state(evidence, age, **selection):
     """A state of two kernels with three learners each, the linear expert and three of memory: E = 10."""
     problem = algorithms.problem(
-        "graph-mkl", GraphSettings(kernels=gaussians(2), n_features=3, warm_up=60, evaluate=4), 2
+        "graph-mkl", GraphSettings(budget="small", kernels=gaussians(2), n_features=3, warm_up=60, evaluate=4), 2
     )
     state = algorithms.get("graph-mkl").init(problem, np.zeros(2))
     part = state.sets[0]

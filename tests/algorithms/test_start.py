@@ -62,8 +62,11 @@ def test_nothing_is_learned_before_the_first_row(case: Case):
     state = case.algorithm.init(problem, np.full(case.algorithm.uniforms(problem), 0.3))
     found = leaves(state)
     assert state.t == 0
-    for name in ("theta", "log_w", "log_u", "sets.0.coefficients.theta", "sets.0.coefficients.theta_linear",
-                 "sets.0.evidence", "sets.0.stack.theta", "sets.0.noise.rounds", "trend.rounds"):  # fmt: skip
+    for name in ("theta", "sets.0.coefficients.theta", "sets.0.coefficients.theta_linear", "sets.0.evidence",
+                 "sets.0.stack.theta", "sets.0.noise.rounds", "trend.rounds", "c", "beta", "mu",
+                 "log_score"):  # fmt: skip
         assert not np.any(found.get(name, 0)), name
-    for name in ("S", "alpha"):
-        assert np.size(found.get(name, ())) == 0
+    for name in ("log_w", "log_u"):
+        assert np.ptp(found.get(name, 0)) == 0, name
+    for name in ("S", "alpha"):  # no row is stored: there is no place, or all places are empty
+        assert np.size(found.get(name, ())) == 0 or (found["n"] == 0 and not np.any(found[name]))

@@ -12,7 +12,7 @@ from omkl._version import __version__
 from omkl.stream import inspect
 
 HEAVY = ("numpy", "scipy", "sklearn", "joblib", "pyarrow", "plotly", "rich", "omkl.online", "omkl.stream", "omkl_lab")
-COMMANDS = ("run", "learn", "predict", "inspect", "compare", "demo")
+COMMANDS = ("run", "learn", "predict", "serve", "inspect", "compare", "demo", "doctor")
 
 
 def test_help_shows_every_command_and_examples():

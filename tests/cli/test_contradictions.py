@@ -114,7 +114,7 @@ def test_a_threshold_of_a_label_that_never_came_is_noticed(data: dict[str, Path]
 SAMPLES = {
     "--learner": ["sfg-mkl"], "--set": ["n_features=3"], "--features": ["a,b"], "--drop": ["b"], "--categorical": ["b"],
     "--date-format": ["%d/%m/%Y"], "--keep": ["a"], "--probabilities": [], "--threshold": ["yes=0.01"],
-    "--coverage": ["0.5"], "--key": ["row"], "--pending": ["2"], "--by": ["id"], "--lags": ["1,2"],
+    "--coverage": ["0.5"], "--key": ["row"], "--pending": ["2"], "--by": ["id"], "--pooled": [], "--lags": ["1,2"],
     "--lag-columns": ["a=1,2"], "--horizon": ["2"], "--seed": ["5"], "--no-header": [],
 }  # fmt: skip
 # what does not decide results, what the data decides where it is left out, and other outputs
@@ -185,7 +185,7 @@ def test_some_targets_that_are_no_numbers_are_left_out(tmp_path: Path):
 
 
 def test_there_are_options_to_misspell():
-    assert {name for name, _ in OPTIONS} == {"run", "learn", "predict", "inspect", "compare", "demo"}
+    assert {name for name, _ in OPTIONS} == {"run", "learn", "predict", "inspect", "compare", "demo", "serve"}
     assert ("predict", "--coverage") in OPTIONS
     assert ("compare", "--by") in OPTIONS
 

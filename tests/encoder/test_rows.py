@@ -53,6 +53,23 @@ def test_rows_like_those_before_need_no_table(monkeypatch: pytest.MonkeyPatch):
     assert encoder.row({**x, "a": float("nan")})["a missing"] == 1.0
 
 
+def test_only_the_cells_that_need_a_closer_look_are_read_as_a_table(monkeypatch: pytest.MonkeyPatch):
+    """A row is not slower the more columns there are that it does not have."""
+    encoder, read = Encoder(quiet), []
+    for k in range(30):
+        encoder.row({"a": 1.0, f"word {k}": 1.0})
+    encoder.row({"a": 1.0})
+    whole = Encoder._read
+
+    def counted(self: Encoder, name: str, *more: Any) -> Any:
+        read.append(name)
+        return whole(self, name, *more)
+
+    monkeypatch.setattr(Encoder, "_read", counted)
+    encoder.row({"a": "1.5", "new": 2.0})
+    assert read == ["a", "new"]
+
+
 @pytest.mark.parametrize("cell", [object(), 1j, {1: 2}, [1, 2]], ids=["object", "complex", "dictionary", "list"])
 def test_a_cell_that_cannot_be_used_is_refused(cell: object):
     with pytest.raises(ValueError, match="number, text, a boolean, a timestamp or empty"):

@@ -41,6 +41,34 @@ def test_engine_and_reference_agree_over_a_stream_with_a_change(task, isa):
             np.testing.assert_array_equal(one[name], other[name], err_msg=name)
 
 
+@pytest.mark.parametrize(("K", "d"), [(1, 3), (2, 3), (5, 3), (1, 70)])
+def test_engine_and_reference_grow_the_same_trees(K, d):
+    rng = np.random.default_rng(K)
+    X = rng.normal(size=(200, d))
+    X[:, 0] = np.round(2 * X[:, 0])
+    X[:, 1] *= X[:, 1] > -0.5
+    X[:, 2] = -X[:, 1]  # a mirror image, whose splits are as good
+    y = X[:, 0] * X[:, 1] + 0.3 * rng.normal(size=200)
+    if K > 1:
+        y = np.digitize(y, np.quantile(y, np.arange(1, K) / K)).astype(float)
+    X[rng.random(X.shape) < 0.1] = np.nan
+    weight = rng.choice([0.3, 1.0, 2.0], 200)
+    s = small(task="regression" if K == 1 else "classification", outputs=K)
+    problem = algorithms.problem("graph-mkl", s, d=d)
+    problem = problem._replace(trees=4, archive=256, V_wide=problem.V_wide[:, :, :0])
+    slow = omkl.Online("graph-mkl", problem, rng=1, backend="numpy")
+    slow.run_unchecked(X, y, weight)
+    expected = slow.state.large.trees
+    assert expected.grown >= 12
+    for isa in engine.supported():
+        fast = omkl.Online("graph-mkl", problem, rng=1, isa=isa)
+        fast.run_unchecked(X, y, weight)
+        for name, found in fast.state.large.trees._asdict().items():
+            exact = name in ("feature", "threshold", "cuts", "cut_counts", "bins") or isinstance(found, int)
+            tolerance = 0 if exact else 1e-12
+            np.testing.assert_allclose(found, getattr(expected, name), rtol=0, atol=tolerance, err_msg=f"{isa} {name}")
+
+
 def constant_target(X, y):
     y[:270] = 0.1
 

@@ -93,19 +93,41 @@ def test_statistics_are_those_of_the_rows_before(codes: int):
     column.add_inputs(["a", "b", "x=1", *id_features("x", codes)])
     assert column.inputs == ["a", "b"]
     for k, (bucket, inputs, code, weight) in enumerate(rows):
-        np.testing.assert_allclose(
-            column.values(bucket, np.array(inputs)), plain_statistics(rows, k), rtol=1e-9, atol=1e-9
-        )
-        column.learn(bucket, np.array(inputs), np.array(code), weight)
+        row = np.array([float(bucket)]), np.array([inputs])
+        wanted = plain_statistics(rows, k)
+        np.testing.assert_allclose(column.values(*row)[0], wanted, rtol=1e-9, atol=1e-9)
+        found = column.learn(*row, np.array([code]), np.array([weight]))
+        np.testing.assert_allclose(found[0], wanted, rtol=1e-9, atol=1e-9)
 
 
 def test_a_row_without_a_value_is_like_one_with_a_new_value():
     column = IdColumn("x", 1)
-    column.learn(7.0, np.empty(0), np.array([3.0]), 1.0)
-    assert column.values(math.nan, np.empty(0)) == column.values(8.0, np.empty(0)) == [0.0, 3.0, 3.0]
-    column.learn(math.nan, np.empty(0), np.array([5.0]), 1.0)
+    column.learn(np.array([7.0]), np.empty((1, 0)), np.array([[3.0]]), None)
+    assert column.values(np.array([math.nan, 8.0, 1e9, -1.0]), np.empty((4, 0))).tolist() == [[0.0, 3.0, 3.0]] * 4
+    column.learn(np.array([math.nan]), np.empty((1, 0)), np.array([[5.0]]), None)
     assert list(column.buckets) == [7]
-    assert column.values(8.0, np.empty(0)) == [0.0, 4.0, 4.0]
+    assert column.values(np.array([8.0]), np.empty((1, 0))).tolist() == [[0.0, 4.0, 4.0]]
+
+
+@pytest.mark.parametrize("used", [0, 40])
+def test_buckets_learned_in_a_chunk_are_those_learned_row_by_row_and_can_be_undone(used: int):
+    rng = np.random.default_rng(used)
+    numbers = np.where(rng.random(300) < 0.1, np.nan, rng.integers(0, 90, 300)).astype(float)
+    inputs, codes, weight = rng.normal(size=(300, 3)), rng.normal(size=(300, 2)), rng.integers(0, 3, 300).astype(float)
+    single, whole = IdColumn("x", 2), IdColumn("x", 2)
+    for column in (single, whole):
+        column.add_inputs(["a", "b", "c"])
+        column.learn(numbers[:used], inputs[:used], codes[:used], weight[:used])
+    saved, before = {k: v.tolist() for k, v in whole.buckets.items()}, whole.before(numbers[used:])
+    found = whole.learn(numbers[used:], inputs[used:], codes[used:], weight[used:])
+    for k in range(used, 300):
+        row = slice(k, k + 1)
+        assert single.learn(numbers[row], inputs[row], codes[row], weight[row])[0].tolist() == found[k - used].tolist()
+    assert {k: v.tolist() for k, v in single.buckets.items()} == {k: v.tolist() for k, v in whole.buckets.items()}
+    assert single.overall.tolist() == whole.overall.tolist()
+    whole.restore(before)
+    assert {k: v.tolist() for k, v in whole.buckets.items()} == saved
+    assert whole.learn(numbers[used:], inputs[used:], codes[used:], weight[used:]).tolist() == found.tolist()
 
 
 def test_labels_have_codes_that_differ():
@@ -218,7 +240,7 @@ COLUMNS = Columns(("a", *id_features("x", 1)), limits_of("graph-mkl"))
 def statistics() -> tuple[Any, dict[str, Any]]:
     ids = IdStatistics(1)
     ids.add_features(COLUMNS.names, COLUMNS)
-    ids.learn_rows(np.array([[1.0, 5, 5, 5], [2.0, 6, 6, 6]]), COLUMNS, np.ones((2, 1)), None, ids.unchanged())
+    ids.learn_rows(np.array([[1.0, 5, 5, 5], [2.0, 6, 6, 6]]), COLUMNS, np.ones((2, 1)), None)
     arrays: dict[str, Any] = {}
     return json.loads(json.dumps(ids.encode(arrays))), arrays
 
@@ -335,15 +357,16 @@ def test_later_passes_show_the_statistics_of_the_first(shuffle: bool):
 
 def test_ctrl_c_while_the_statistics_are_learned_leaves_them_as_they_were(monkeypatch: pytest.MonkeyPatch):
     model = few_features()
-    model.learn_many(FRAME[:120], Y[:120])
-    saved, learn, rows = omkl.to_bytes(model), IdColumn.learn, itertools.count()
+    model.learn_many(FRAME[:120].assign(other=IDS[:120][::-1]), Y[:120])
+    saved, learn, calls = omkl.to_bytes(model), IdColumn.learn, itertools.count()
 
-    def interrupted(self: IdColumn, *row: Any) -> None:
-        if next(rows) == 10:
+    def interrupted(self: IdColumn, *rows: Any) -> Any:
+        if next(calls) == 1:  # the first column has learned the rows
             raise KeyboardInterrupt
-        learn(self, *row)
+        return learn(self, *rows)
 
     monkeypatch.setattr(IdColumn, "learn", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        model.learn_many(FRAME[120:], Y[120:])
+        model.learn_many(FRAME[120:].assign(other=IDS[120:][::-1]), Y[120:])
     assert omkl.to_bytes(model) == saved
+    assert next(calls) == 2

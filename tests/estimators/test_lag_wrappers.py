@@ -306,3 +306,23 @@ def test_text_may_come_after_rows_of_numbers():
     with pytest.warns(UserWarning, match="holds numbers and text"):
         sklearn.partial_fit(frame[50:].assign(b="text"), y[50:])
     assert "b=text" in sklearn.estimator_.core_.names
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")  # there are more than 32 users
+@pytest.mark.parametrize("name", ["GraphMKLRegressor", "RakerRegressor"])
+def test_a_column_of_many_categories_is_learned_alike_in_both_apis(name):
+    n, rng = 150, np.random.default_rng(3)
+    users = rng.integers(40, size=n)
+    frame = pd.DataFrame({"u": rng.normal(size=n), "user": [f"user {k}" for k in users]})
+    y = users % 7 + 0.1 * rng.normal(size=n)
+    lags = {"lags": [1], "columns": {"u": [0, 1]}}
+    whole = omkl.Lags(getattr(omkl, name)(n_features=5, random_state=0), **lags)
+    parts = omkl.river.Lags(getattr(omkl.river, name)(n_features=5, seed=0), **lags)
+    predictions = []
+    for row, target in zip(frame.to_dict("records"), y.tolist(), strict=True):
+        predictions.append(parts.predict_one(row))
+        parts.learn_one(row, target)
+    found = [whole.predict_then_learn(frame[k : k + 1], y[k : k + 1])[0] for k in range(n)]
+    assert predictions[60:] == found[60:]
+    again = omkl.from_bytes(omkl.to_bytes(parts))
+    assert again.predict_one(frame.iloc[7].to_dict()) == parts.predict_one(frame.iloc[7].to_dict())

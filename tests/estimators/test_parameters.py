@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from sklearn.base import clone
-from streams import LEARNERS
+from streams import LEARNERS, as_many_as_taken
 
 import omkl
 from omkl import algorithms
@@ -53,7 +53,7 @@ def test_a_documented_default_is_the_default(kind: type):
     for name, parameter in signature(kind).items():
         default = re.search(r"default=(.*)", documented(kind)[name])
         assert default, f"{name} has no documented default"
-        assert eval(default[1]) == parameter.default, name
+        assert eval(default[1], {"Gaussian": omkl.Gaussian}) == parameter.default, name
 
 
 @KIND
@@ -124,7 +124,7 @@ def test_a_task_without_an_estimator_is_refused():
 def test_an_argument_reaches_the_settings(kind: type):
     if "n_features" in signature(kind):
         assert settings_of(kind(n_features=7), kind.task).n_features == 7
-    kernels = [omkl.Gaussian(1.0), omkl.Gaussian(2.0)]
+    kernels = as_many_as_taken(kind, [omkl.Gaussian(1.0), omkl.Gaussian(2.0)])
     assert settings_of(kind(kernels=kernels), kind.task).all_kernels == tuple(kernels)
 
 
@@ -138,7 +138,8 @@ def test_an_unknown_argument_is_refused(kind: type):
 def test_a_clone_has_the_same_parameters_and_learns_the_same(kind: Any):
     X = np.random.default_rng(0).normal(size=(30, 2))
     y = X[:, 0] if kind.task == "regression" else (X[:, 0] > 0).astype(int)
-    model = kind(kernels=[omkl.Gaussian(0.5), omkl.Gaussian(1.0)], random_state=3)
+    kernels = as_many_as_taken(kind, [omkl.Gaussian(0.5), omkl.Gaussian(1.0)])
+    model = kind(kernels=kernels, random_state=3)
     if "out_degree" in signature(kind):
         model.set_params(out_degree=1)
     copy = clone(model)

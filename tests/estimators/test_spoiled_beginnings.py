@@ -1,8 +1,11 @@
 """Every learner recovers from a beginning of the stream that spoils its scaling."""
 
+import functools
+
 import numpy as np
 import pytest
 
+import omkl
 import omkl.river
 from omkl.estimators.sklearn import ESTIMATORS
 from omkl.fleet import Fleet
@@ -64,16 +67,41 @@ SPOILED = [
 ]  # fmt: skip
 
 
+# What a learner cannot do, and why. A strict failure: one that begins to recover leaves this list.
+CANNOT = {
+    (
+        omkl.VAW2Regressor,
+        targets_times_1e_minus_6,
+    ): "least squares over all rows: the beginning, which is another "
+    "function in units of the scale of the rest, counts as much as any other rows for ever",
+    (omkl.NOGDRegressor, constant_inputs): "its features are those of the first 100 rows, which are all the same",
+}
+
+
+def beginnings_of(kinds, spoiled):
+    for kind in kinds:
+        for spoil in spoiled:
+            reason = CANNOT.get((kind, spoil))
+            marks = [pytest.mark.xfail(reason=reason, strict=True)] if reason else []
+            yield pytest.param(kind, spoil, marks=marks, id=f"{kind.__name__}-{spoil.__name__}")
+
+
 def share_of_error(y, predictions):
     """Of the variance, from 600 rows after the first 256 on."""
     return np.mean((y - predictions)[PREFIX + 600 :] ** 2) / np.var(y[PREFIX + 600 :])
 
 
-@pytest.mark.parametrize("spoil", SPOILED, ids=lambda f: f.__name__)
-@pytest.mark.parametrize("kind", REGRESSORS, ids=lambda kind: kind.__name__)
+@functools.cache
+def best_share_of_error(kind):
+    """Of a learner whose beginning is as the rest."""
+    X, y = clean()
+    return share_of_error(y, kind(random_state=0).predict_then_learn(X, y))
+
+
+@pytest.mark.parametrize(("kind", "spoil"), list(beginnings_of(REGRESSORS, SPOILED)))
 def test_numbers_are_predicted_again_some_hundred_rows_after_a_spoiled_beginning(kind, spoil):
     X, y = clean()
-    best = share_of_error(y, kind(random_state=0).predict_then_learn(X, y))
+    best = best_share_of_error(kind)
     spoil(X, y)
     now = share_of_error(y, kind(random_state=0).predict_then_learn(X, y))
     assert now < 2 * best + 0.06

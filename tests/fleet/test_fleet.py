@@ -1,9 +1,11 @@
 """A fleet gives the results of separate models, one for each key."""
 
+import inspect
 import pickle
 import subprocess
 import sys
 import threading
+import tracemalloc
 from itertools import pairwise
 from pathlib import Path
 
@@ -15,11 +17,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.base import is_classifier
+from streams import arrays_of
 
 import omkl
 from omkl.errors import DivergenceError, ModelFileError
 from omkl.estimators.sklearn import ESTIMATORS
-from omkl.fleet import Fleet
+from omkl.fleet import Fleet, storage
 from omkl.fleet.groups import Groups
 from omkl.fleet.storage import EstimatorStorage, RecordStorage
 from omkl.fleet.template import Template, key_generator
@@ -32,7 +35,7 @@ SMALL = {"n_features": 8}
 def learners():
     """Every estimator with few features, and options that take another path through the code."""
     for kind in ESTIMATORS.values():
-        options = {} if kind is omkl.OMKRRegressor else dict(SMALL)
+        options = dict(SMALL) if "n_features" in inspect.signature(kind).parameters else {}
         if kind in (omkl.GraphMKLRegressor, omkl.GraphMKLClassifier):
             options |= {"kernels": [omkl.Gaussian(0.5), omkl.Gaussian(2.0)], "out_degree": 1, "warm_up": 5}
         yield kind.__name__, kind(**options)
@@ -131,10 +134,37 @@ def test_regressors_of_fixed_size_are_stored_as_records_and_the_others_as_estima
 def test_a_new_record_holds_the_whole_first_state():
     for name in ("SFGMKLRegressor", "SFG-MKL-R", "OMKLGFRegressor", "RakerRegressor", "RFOMKRRegressor", "not scaled"):
         template = Template.make(LEARNERS[name], 3, 3, None, None)
-        storage = RecordStorage(template)
+        kept = RecordStorage(template)
         for slot, key in enumerate(("a", 1, "b")):
-            storage.add(slot, key)
-            assert template.pack(template.model_with(storage.core(slot))) == template.pack(template.fresh(key)), name
+            kept.add(slot, key)
+            assert template.pack(template.model_with(kept.core(slot))) == template.pack(template.fresh(key)), name
+
+
+@pytest.mark.parametrize("name", ["SFGMKLRegressor", "SFG-MKL-R", "RakerRegressor"])
+@pytest.mark.parametrize("records", [0, 1, 2.5])
+def test_blocks_of_few_records_give_the_results_of_separate_models(name, records, monkeypatch):
+    learner = LEARNERS[name]
+    X, y = stream(learner, 60)
+    keys = np.arange(60) % 7
+    record = RecordStorage(Template.make(learner, 3, 3, None, None)).nbytes(1)
+    monkeypatch.setattr(storage, "BLOCK_BYTES", int(records * record))
+    fleet = fleet_of(learner)
+    models, expected = separate_models(fleet, keys.tolist(), X, y)
+    parts = [fleet.learn_rows(keys[part], X[part], y[part]) for part in (slice(30), slice(30, 60))]
+    assert np.concatenate(parts).tolist() == expected.tolist()
+    del fleet[3]
+    models |= {key: fleet.fresh(key) for key in (3, "new")}
+    for key, model in models.items():
+        assert fleet.predict_rows([key] * 5, X[:5]).tolist() == model.predict(X[:5]).tolist()
+
+
+def test_few_keys_of_large_models_take_little_memory():
+    fleet = Fleet(omkl.RakerRegressor(kernels=[omkl.Gaussian(1.0)], n_features=250_000), seed=0)
+    tracemalloc.start()
+    fleet.learn_rows(["a", "b"], np.zeros((2, 1)), np.zeros(2))
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert most < 300 << 20  # a block of as many records as small models have would take 1 GB
 
 
 def test_groups_preserve_the_order_of_rows_within_a_key():
@@ -498,9 +528,9 @@ def test_a_key_of_sfg_mkl_takes_at_most_40_kilobytes():
 def test_the_size_of_a_fleet_of_models_counts_the_arrays_of_each():
     fleet = fleet_of(LEARNERS["GraphMKLRegressor"])
     for keys in (1, 2):
-        fleet.learn_rows([keys], np.zeros((1, 8)), np.zeros(1))
-        arrays = [a for a in fleet[keys].core_.online.state if isinstance(a, np.ndarray)]
-        assert fleet.nbytes >= keys * sum(a.nbytes for a in arrays)
+        fleet.learn_rows([keys] * 40, *stream(None, 40))  # more rows than are kept in the place of a model
+        size = sum(array.nbytes for array in arrays_of(fleet[keys].core_.online.state).values())
+        assert 0.99 * keys * size <= fleet.nbytes <= 1.1 * keys * size  # numbers are no arrays
 
 
 def test_one_thread_may_predict_while_another_learns():
@@ -519,15 +549,15 @@ def test_one_thread_may_predict_while_another_learns():
 def test_the_engine_refuses_slots_and_rows_that_do_not_exist():
     fleet = Fleet(omkl.SFGMKLRegressor(**SMALL), seed=0)
     fleet.learn_rows([0], np.zeros((1, 2)), np.zeros(1))
-    storage = fleet._models._storage
+    kept = fleet._models._storage
     one, two = np.zeros(1, np.intp), np.array([0, 1])
     for wrong in (
-        (storage._blocks, one + 9999, two, one),
-        (storage._blocks, one - 1, two, one),
-        (storage._blocks, one, two + 1, one),
-        (storage._blocks, one, two, one + 1),
-        ([storage._blocks[0][:, :-8].copy()], one, two, one),
+        (kept._blocks, one + 9999, two, one),
+        (kept._blocks, one - 1, two, one),
+        (kept._blocks, one, two + 1, one),
+        (kept._blocks, one, two, one + 1),
+        ([kept._blocks[0][:, :-8].copy()], one, two, one),
         ([], one, two, one),
     ):
         with pytest.raises(ValueError, match="do not fit each other"):
-            storage._engine.run_keys(*wrong, np.zeros((1, 2)), np.zeros(1), True, np.zeros(1))
+            kept._engine.run_keys(*wrong, np.zeros((1, 2)), np.zeros(1), True, np.zeros(1))

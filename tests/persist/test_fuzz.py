@@ -30,6 +30,7 @@ from sklearn.compose import ColumnTransformer
 from sklearn.impute import SimpleImputer
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import MinMaxScaler, OneHotEncoder, PolynomialFeatures, RobustScaler, StandardScaler
+from streams import as_many_as_taken
 
 import omkl
 import omkl.river
@@ -45,6 +46,7 @@ KERNELS = [omkl.Gaussian(0.5), omkl.Matern(2.0)]
 ROWS = 60
 X = np.random.default_rng(0).normal(size=(ROWS, 2))
 Y, LABELS = X[:, 0] - X[:, 1], np.array(["a", "b", "c"])[np.arange(ROWS) % 3]
+IDS = np.array([f"user {k}" for k in range(40)])[np.arange(ROWS) % 40]
 QUICK, MANY, BATCH = 300, 100_000, 1000  # edits in the quick test, in the long one, and of one process
 UNCHANGED = -1  # the seed that edits nothing
 MEMORY = 2 << 30  # bytes of address space that a process may have
@@ -66,7 +68,8 @@ WHOLE = [-1, 0, 1, 7, 10**6, 2**31, 2**62, 2**63 - 1, -(2**63)]
 def estimator(api: Any, name: str, **more: Any) -> Any:
     known = {"n_features": 3, "warm_up": 10, "out_degree": 2, "draws": 2, "budget": 500}
     kind = getattr(api, name)
-    return kind(kernels=KERNELS, **{n: v for n, v in known.items() if n in kind.__dataclass_fields__}, **more)
+    taken = {n: v for n, v in known.items() if n in kind.__dataclass_fields__}
+    return kind(kernels=as_many_as_taken(kind, KERNELS), **taken, **more)
 
 
 def models(folder: Path) -> Iterator[tuple[str, Any]]:
@@ -87,6 +90,7 @@ def models(folder: Path) -> Iterator[tuple[str, Any]]:
         fleet.learn_rows(["k", "l"] * (ROWS // 2), X, target)
         yield f"fleet {name}", fleet
     yield from pipelines()
+    yield from tables()
     for name in ("GraphMKLRegressor", "RakerRegressor"):
         yield f"sklearn targets {name}", estimator(omkl, name, random_state=0).fit(X, np.column_stack((Y, -Y)))
     targets = omkl.river.MultiTargetRegressor(estimator(omkl.river, "RakerRegressor", seed=0))
@@ -104,7 +108,8 @@ def models(folder: Path) -> Iterator[tuple[str, Any]]:
     yield "sklearn refine", estimator(omkl, "SFGMKLRegressor", refine=True, random_state=0).fit(X, Y)
     for name in omkl.algorithms.names():
         algorithm = omkl.algorithms.get(name)
-        choices = {"n_features": 3, "kernels": KERNELS, "out_degree": 2}
+        wanted = {"n_features": 3, "kernels": as_many_as_taken(algorithm.parameters, KERNELS), "out_degree": 2}
+        choices = {n: v for n, v in wanted.items() if n in algorithm.settings.__dataclass_fields__}
         for backend in ("engine", "numpy"):
             online = omkl.Online.make(name, algorithm.settings(**choices), 2, backend=backend)
             online.run(X[:20], Y[:20])
@@ -122,6 +127,26 @@ def models(folder: Path) -> Iterator[tuple[str, Any]]:
         yield f"stream {target} {' '.join(options)}", registry.read(folder / "model.omkl")
         yield f"checkpoint {target} {' '.join(options)}", registry.read(folder / "checkpoint.omkl")
         (folder / "checkpoint.omkl").unlink()
+
+
+def tables() -> Iterator[tuple[str, Any]]:
+    """(name, model) of tables with text, gaps and many categories, of weighted labels, and of many features."""
+    frame = pd.DataFrame({"u": X[:, 0], "w": LABELS, "id": IDS})
+    frame.loc[::7, "u"] = np.nan
+    rows = frame.to_dict("records")
+    for name in ("GraphMKLRegressor", "GraphMKLClassifier", "SFGMKLRegressor", "RakerClassifier"):
+        target = Y if name.endswith("Regressor") else LABELS
+        weights = {} if name.endswith("Regressor") else {"class_weight": "balanced"}
+        yield f"sklearn table {name}", estimator(omkl, name, random_state=0, **weights).fit(frame, target)
+        river = estimator(omkl.river, name, seed=0, **weights)
+        for row, t in zip(rows, target, strict=True):
+            river.learn_one(row, t)
+        yield f"river table {name}", river
+        for k, t in enumerate(target[:40]):  # features that come later: sparse inputs of GraphMKL
+            river.learn_one({"u": 1.0} | {f"word {5 * k + j}": 1.0 for j in range(5)}, t)
+        yield f"river words {name}", river
+    weights = {"class_weight": {"a": 2.0, "b": 0.5, "c": 1.0}}
+    yield "sklearn weights", estimator(omkl, "SFGMKLClassifier", random_state=0, **weights).fit(X, LABELS)
 
 
 def pipelines() -> Iterator[tuple[str, Any]]:
@@ -285,6 +310,8 @@ def exercise(found: Any) -> None:
         use_pipeline(found)
     elif isinstance(found, (omkl.Lags, omkl.river.Lags)):
         use_lags(found)
+    elif hasattr(found, "feature_names_in_"):
+        use_frame(found)
     elif hasattr(found, "partial_fit"):
         rows = np.resize(X, (ROWS, getattr(found, "n_features_in_", 2)))
         labels = getattr(found, "classes_", LABELS if found.task == "classification" else None)
@@ -298,11 +325,24 @@ def exercise(found: Any) -> None:
         found.learn_one(row, number if labels is None else labels[0])
         found.predict_one(row)
     elif hasattr(found, "learn_one"):
-        for x, y, label in zip(X[:20], Y, LABELS, strict=False):
-            row = {"u": x[0], "w": x[1]}
+        for x, y, label, own in zip(X[:20], Y, LABELS, IDS, strict=False):
+            row = {"u": x[0], "w": x[1], "id": own, "word 7": 1.0}
             outputs = found.predict_one(row)
             target = dict.fromkeys(outputs or ("a",), float(y)) if isinstance(outputs, dict) else float(y)
             found.learn_one(row, target if found.task == "regression" else str(label))
+
+
+def use_frame(found: Any) -> None:
+    """Predict and learn; columns that an edited file names otherwise, or reads as another kind, are refused."""
+    known = {"w": LABELS, "id": IDS}
+    frame = pd.DataFrame({name: known.get(name, X[:, 0]) for name in found.feature_names_in_})
+    try:
+        found.predict(frame)
+        found.partial_fit(frame, Y if found.task == "regression" else LABELS)
+        found.predict(frame)
+        found.learn_one(frame.iloc[0].to_dict(), Y[0] if found.task == "regression" else "a")
+    except ValueError as error:
+        raise omkl.DivergenceError(str(error)) from error
 
 
 def use_lags(found: Any) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from streams import EVERY_CASE, as_targets, assert_same_learner
+from streams import EVERY_CASE, as_many_as_taken, as_targets, assert_same_learner
 
 import omkl
 import omkl.river
@@ -35,7 +35,8 @@ def stream(rows=120, d=3):
 
 def small(kind, **more):
     """A quick model of this class."""
-    given = {"kernels": [omkl.Gaussian(0.5), omkl.Laplacian(1.0), omkl.Matern(2.0, nu=2.5), omkl.Cauchy(1.0)]}
+    kernels = [omkl.Gaussian(0.5), omkl.Laplacian(1.0), omkl.Matern(2.0, nu=2.5), omkl.Cauchy(1.0)]
+    given = {"kernels": as_many_as_taken(kind, kernels)}
     known = inspect.signature(kind).parameters
     given |= {n: v for n, v in {"n_features": 5, "out_degree": 2, "draws": 3, "warm_up": 40}.items() if n in known}
     return kind(**given, **more)
@@ -111,7 +112,7 @@ def test_matrices_of_a_loaded_problem_are_laid_out_for_the_engine(case):
     saved, loaded = leaves(online.problem), leaves(omkl.from_bytes(omkl.to_bytes(online)).problem)
     matrices = [name for name, part in saved.items() if isinstance(part, np.ndarray) and part.ndim > 1]
     for name in matrices:
-        if saved[name].dtype == np.float64:
+        if saved[name].dtype == np.float64 and saved[name].size:
             assert is_padded(loaded[name]), name
 
 
@@ -297,6 +298,12 @@ def gappy(name):
     return name.endswith((".scaling.mean", ".first.X"))
 
 
+def arrays_of(content):
+    """Those that there must be: a model without large experts has empty arrays for them, or in older files none."""
+    optional = [name for name in content.arrays if "large." in name or name == "V_wide"]
+    return {name: array for name, array in content.arrays.items() if array.size or name not in optional}
+
+
 def wrong_shapes(array):
     yield array[None]
     for axis in range(array.ndim):
@@ -308,7 +315,7 @@ def wrong_shapes(array):
 @EVERY_CASE
 def test_an_array_of_another_shape_is_refused(case):
     content = registry.encode(trained(case))
-    for name, array in content.arrays.items():
+    for name, array in arrays_of(content).items():
         for wrong in wrong_shapes(array):
             if name == "V" and wrong.ndim == 3 and wrong.shape[1] != array.shape[1] and not case.algorithm.distribution:
                 continue  # the state does not depend on the number of features: a problem of its own
@@ -319,8 +326,13 @@ def test_an_array_of_another_shape_is_refused(case):
 @EVERY_CASE
 def test_an_array_of_another_type_is_refused(case):
     content = registry.encode(trained(case))
-    for name, array in content.arrays.items():
-        for dtype in {"f": (np.int64, bool), "i": (np.float64, bool), "b": (np.float64, np.int64)}[array.dtype.kind]:
+    for name, array in arrays_of(content).items():
+        for dtype in {
+            "f": (np.int64, bool),
+            "i": (np.float64, bool),
+            "b": (np.float64, np.int64),
+            "u": (np.float64, np.int64),
+        }[array.dtype.kind]:
             wrong = np.nan_to_num(array).astype(dtype)
             with pytest.raises(omkl.ModelFileError, match=f"array {name.removeprefix('state.')} must hold"):
                 omkl.from_bytes(resealed_content(content, arrays=content.arrays | {name: wrong}))
@@ -329,7 +341,7 @@ def test_an_array_of_another_type_is_refused(case):
 @EVERY_CASE
 def test_an_array_that_is_missing_is_named(case):
     content = registry.encode(trained(case))
-    for name in content.arrays:
+    for name in arrays_of(content):
         rest = {other: array for other, array in content.arrays.items() if other != name}
         with pytest.raises(omkl.ModelFileError, match=f"array {name.removeprefix('state.')} is missing"):
             omkl.from_bytes(resealed_content(content, arrays=rest))
@@ -338,7 +350,7 @@ def test_an_array_that_is_missing_is_named(case):
 @EVERY_CASE
 def test_an_array_that_is_not_finite_is_refused_unless_nan_says_that_a_value_is_missing(case):
     content = registry.encode(trained(case))
-    for name, array in content.arrays.items():
+    for name, array in arrays_of(content).items():
         if array.dtype.kind != "f" or array.size == 0:
             continue
         for value in (np.nan, np.inf, -np.inf):
@@ -356,7 +368,7 @@ def test_an_array_that_is_not_finite_is_refused_unless_nan_says_that_a_value_is_
 @EVERY_CASE
 def test_an_index_out_of_range_is_refused(case):
     content = registry.encode(trained(case))
-    for name, array in content.arrays.items():
+    for name, array in arrays_of(content).items():
         if array.dtype.kind != "i":
             continue
         for value in (-1, -(2**40)) if name.endswith(".noise.rounds") else (-1, 10**6, -(2**40)):

@@ -14,7 +14,7 @@ from sklearn.preprocessing import StandardScaler
 
 import omkl
 import omkl.river
-from omkl.fleet import Fleet
+from omkl.fleet import Fleet, PooledFleet
 from omkl.persist import registry
 from omkl.persist.container import pack, unpack
 from omkl.stream.options import Options
@@ -109,8 +109,16 @@ def saved(model: Any, folder: Path) -> Path:
     return folder / "model.omkl"
 
 
+def of_pooled_fleet(folder: Path) -> Path:
+    fleet = PooledFleet(seed=0)
+    X = np.random.default_rng(0).normal(size=(12, 2))
+    fleet.learn_rows(["a", "b"] * 6, X, X[:, 0])
+    return saved(fleet, folder)
+
+
 FILES = {
     "online": of_online, "sklearn": of_sklearn, "river": of_river, "fleet": of_fleet, "fleet-key": of_fleet_key,
+    "pooled-fleet": of_pooled_fleet,
     "stream": of_stream, "checkpoint": of_checkpoint, "sklearn-step": of_sklearn_step, "river-step": of_river_step,
     "sklearn-encoder": of_sklearn_encoder, "river-encoder": of_river_encoder, "river-targets": of_river_targets,
     "sklearn-lags": of_sklearn_lags, "river-lags": of_river_lags,

@@ -40,8 +40,8 @@ def test_the_help_of_run_lists_these_options():
     assert list(dict.fromkeys(options)) == [
         "--target", "--task", "--learner", "--set", "--features", "--drop", "--categorical", "--date-format",
         "--predictions", "--keep", "--probabilities", "--threshold", "--coverage", "--model", "--checkpoint", "--every",
-        "--report",
-        "--key", "--pending", "--by", "--lags", "--lag-columns", "--horizon", "--seed", "--format", "--delimiter",
+        "--report", "--key", "--pending", "--by", "--pooled", "--lags", "--lag-columns", "--horizon", "--seed",
+        "--format", "--delimiter",
         "--encoding", "--no-header", "--quiet", "--json", "--help",
     ]  # fmt: skip
     assert "tail -f log.jsonl | omkl run - -t seconds --every 1 --predictions -" in out

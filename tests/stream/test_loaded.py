@@ -147,3 +147,32 @@ def test_what_cannot_be_used_is_refused_and_changes_nothing(here: Path):
         model.classes_  # noqa: B018  # it raises
     np.testing.assert_array_equal(model.predict(X), before)
     assert "key='who', 3 keys" in repr(model)
+
+
+@pytest.mark.parametrize("error", [MemoryError, KeyboardInterrupt])
+@ALL
+def test_a_batch_that_fails_in_the_middle_changes_nothing(
+    here: Path, monkeypatch: pytest.MonkeyPatch, options: list[str], error: type[BaseException]
+):
+    run("run", "first.csv", "-t", "y", *options, "--model", "m.omkl")
+    model, other = omkl.load("m.omkl"), omkl.load("m.omkl")
+    more = frame()[80:].assign(who=[f"k{k}" for k in range(40)], late="new column", y=1.0)
+    learner = type(model.model.learner)
+    learn, calls = learner.learn, iter(range(100))
+
+    def fail(self: Any, *rows: Any) -> Any:
+        out = learn(self, *rows)
+        if next(calls) == 2 or "--horizon" not in options:
+            raise error
+        return out
+
+    monkeypatch.setattr(learner, "learn", fail)
+    with pytest.raises(error):
+        model.partial_fit(more)
+    monkeypatch.undo()
+    X = frame()[80:].drop(columns="y")
+    assert (model.n_samples_seen_, model.keys_) == (other.n_samples_seen_, other.keys_)
+    np.testing.assert_array_equal(model.predict(X), other.predict(X))
+    for each in (model, other):
+        each.partial_fit(frame()[80:])
+    np.testing.assert_array_equal(model.predict(X), other.predict(X))

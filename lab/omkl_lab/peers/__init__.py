@@ -1,1 +1,1 @@
-"""Comparison of omkl's learners with other streaming learners, on the same streams in one run."""
+"""Other libraries' streaming learners on streams that are scaled beforehand, for the benchmark and further streams."""

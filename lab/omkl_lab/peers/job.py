@@ -1,11 +1,9 @@
-"""Runs every learner on every stream and appends the results to a file; finished runs are not repeated."""
+"""Evaluates a learner on a stream, and runs what is not in a file of results yet."""
 
-import json
 import warnings
 from collections.abc import Callable, Iterable
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, NamedTuple, Self
 
 import numpy as np
 from rich.console import Console
@@ -13,57 +11,16 @@ from threadpoolctl import threadpool_limits
 
 from omkl._version import __version__
 from omkl.errors import DivergenceError
-from omkl.persist import write_atomically
 from omkl_lab import machine
-from omkl_lab.data.sets import how_to_get, is_available
 from omkl_lab.files import brief
 from omkl_lab.parallel import Journal, Record, Unit, run_parallel
 from omkl_lab.peers.evaluation import AFTER, SKIP, Outcome, accuracy, calibration_error, log_loss, recovery
 from omkl_lab.peers.learners import LEARNERS, Learner
-from omkl_lab.peers.page import MACHINE, is_machine, page
-from omkl_lab.peers.streams import SHUFFLED, STREAMS, EvaluationStream, evaluation_stream, task_of
+from omkl_lab.peers.showing import MACHINE, is_machine
+from omkl_lab.peers.streams import EvaluationStream, evaluation_stream
 from omkl_lab.progress import Progress
 
 Scores = Callable[[Outcome, EvaluationStream], Record]  # the measures of one run
-
-
-class Options(NamedTuple):
-    """The options of the command."""
-
-    datasets: tuple[str, ...]
-    learners: tuple[str, ...]
-    rows: int | None = None  # of every stream; None for the default number
-    seeds: int = 10
-    jobs: int = 1
-    out: Path = Path("results/peers.jsonl")
-    docs: Path | None = None
-    fresh: bool = False
-
-    @classmethod
-    def checked(cls, datasets: Iterable[str] = (), learners: Iterable[str] = (), **rest: Any) -> Self:
-        """Validated options: all streams and learners if none are given; parts of learners' names are accepted."""
-        names = tuple(datasets) or STREAMS
-        for name in names:
-            task_of(name)
-        chosen: set[str] = set()
-        for part in learners:
-            found = {name for name in LEARNERS if part.lower() in name.lower()}
-            if not found:
-                raise ValueError(f"unknown learner {part!r}; choose from {', '.join(LEARNERS)}")
-            chosen |= found
-        return cls(names, tuple(name for name in LEARNERS if name in chosen or not chosen), **rest)
-
-
-def compare(options: Options, out: Console, stderr: Console) -> None:
-    """Run what is not in the file yet, then write the page."""
-    options.out.parent.mkdir(parents=True, exist_ok=True)
-    chosen = list(work_units(options, out))
-    if options.fresh:
-        remove_records(options.out, {key for unit in chosen for key in unit.keys})
-    records = run_missing(chosen, options.out, options.jobs, options.seeds, stderr, progress_line)
-    if options.docs is not None:
-        write_atomically(options.docs, page(records).encode())
-        out.print(f"wrote {options.docs}", highlight=False)
 
 
 def run_missing(
@@ -87,29 +44,6 @@ def run_missing(
 def finished(record: Record | None) -> bool:
     """Whether there is a result; a package that was missing may be installed by now."""
     return record is not None and record["status"] != "missing"
-
-
-def remove_records(path: Path, keys: set[str]) -> None:
-    """Remove the records with these keys from the file."""
-    if path.exists():
-        lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
-        write_atomically(path, "".join(line for line in lines if json.loads(line)["key"] not in keys).encode())
-
-
-def work_units(options: Options, out: Console) -> Iterable[Unit]:
-    """One unit for every learner and stream; data sets that are not found are reported and skipped."""
-    for name in options.datasets:
-        task = task_of(name)
-        if task != "drift" and not is_available(name.removesuffix(SHUFFLED)):
-            out.print(f"skipped: data set {name} not found: {how_to_get(name.removesuffix(SHUFFLED))}", highlight=False)
-            continue
-        for learner in (LEARNERS[known] for known in options.learners if task in LEARNERS[known].tasks):
-            seeds = options.seeds if learner.seeded else 1
-            rows = f"{options.rows} rows" if options.rows else "usual rows"
-            key = f"{name} | {learner.name} | {rows} | {seeds} seeds"
-            yield Unit(
-                (key,), evaluate_by_name, {"name": name, "learner": learner.name, "rows": options.rows, "seeds": seeds}
-            )
 
 
 def evaluate_by_name(name: str, learner: str, rows: int | None, seeds: int) -> list[Record]:
@@ -201,15 +135,3 @@ def middle(values: Iterable[float | None]) -> float | None:
     """
     median = float(np.median([np.inf if value is None else value for value in values]))
     return brief(median) if np.isfinite(median) else None
-
-
-def progress_line(record: Record) -> str:
-    """A record in one line."""
-    if record["status"] != "ok":
-        result = f"{record['status']}: {record['note']}"
-    elif record["task"] == "labels":
-        result = f"accuracy {record['accuracy']:.4f}, log-loss {record['log_loss']:.3f}"
-    else:
-        result = f"MSE {record['mse']:.4g}"
-    speed = f", {record['microseconds']:.3g} us" if "microseconds" in record else ""
-    return f"{record['stream']:16} {record['learner']:34} {result}{speed}"

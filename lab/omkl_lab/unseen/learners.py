@@ -11,7 +11,7 @@ from omkl.arrays import Matrix, Vector
 from omkl_lab.peers import learners
 from omkl_lab.peers.evaluation import Outcome, predict_then_learn
 from omkl_lab.peers.learners import L, Learner, N, exact_knn, plain, scaled
-from omkl_lab.peers.page import US
+from omkl_lab.peers.showing import US
 from omkl_lab.peers.streams import Task
 
 Run = Callable[[Matrix, Vector, int, Task], Outcome]

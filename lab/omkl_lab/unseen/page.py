@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from omkl_lab.markdown import escaped, table
 from omkl_lab.parallel import Record
-from omkl_lab.peers.page import US, about, bold, digits, is_machine, time_shown, value
+from omkl_lab.peers.showing import US, about, bold, digits, is_machine, time_shown, value
 
 RESULTS, PAGE = Path("results/unseen.jsonl"), Path("docs/unseen.md")
 COMMAND = "python -m omkl_lab.unseen --jobs 2"

@@ -11,7 +11,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 if TYPE_CHECKING:
     from omkl.algorithms.base import Algorithm, AlgorithmSettings
 
-MODULES = ("graph_mkl", "sfg_mkl", "sfg_mkl_r", "raker", "omkl_gf", "omkr", "rfomkr")
+MODULES = (
+    "graph_mkl", "sfg_mkl", "sfg_mkl_r", "raker", "omkl_gf", "omkr", "rfomkr",
+    "adaraker", "vaw2", "fogd", "nogd", "krls_t", "doebe",
+)  # fmt: skip
 
 
 @cache
@@ -19,7 +22,8 @@ def names() -> tuple[str, ...]:
     """The algorithms' names, as users write them.
 
     >>> names()
-    ('graph-mkl', 'sfg-mkl', 'sfg-mkl-r', 'raker', 'omkl-gf', 'omkr', 'rfomkr')
+    ('graph-mkl', 'sfg-mkl', 'sfg-mkl-r', 'raker', 'omkl-gf', 'omkr', 'rfomkr', 'adaraker', 'vaw2', 'fogd',
+     'nogd', 'krls-t', 'doebe')
     """
     return tuple(module.replace("_", "-") for module in MODULES)
 
@@ -29,9 +33,9 @@ def get(name: str) -> "Algorithm[NamedTuple, NamedTuple]":
 
     >>> get("raker").name
     'raker'
-    >>> get("ridge")
+    >>> get("ridge")  # doctest: +ELLIPSIS
     Traceback (most recent call last):
-    ValueError: algorithm must be one of graph-mkl, sfg-mkl, sfg-mkl-r, raker, omkl-gf, omkr, rfomkr, got 'ridge'
+    ValueError: algorithm must be one of graph-mkl, ..., krls-t, doebe, got 'ridge'
     """
     if name not in names():
         raise ValueError(f"algorithm must be one of {', '.join(names())}, got {name!r}")

@@ -127,6 +127,8 @@ class Algorithm(Generic[P, S]):
         The dataclass of what a user may choose.
     parameters, tasks
         The dataclass of what its estimators let a user choose, and which tasks there are estimators for.
+    for_keys
+        Parameters that models for thousands of keys have unless they are chosen.
     preset
         Parameters that tell this algorithm from another one with the same estimators.
     Problem, State
@@ -174,6 +176,8 @@ class Algorithm(Generic[P, S]):
         Names of settings and fields of the Problem that files of earlier versions have, and today's.
     added
         Fields of the Problem that files of earlier versions do not have, and their values there.
+    before
+        Settings and parameters that files of earlier versions do not have, and what was done then.
     upgrade
         (arrays, body) of a state in a file, of this or an earlier version -> as they are written today.
     native
@@ -194,6 +198,7 @@ class Algorithm(Generic[P, S]):
     check_problem: Callable[[P], None]
     check_state: Callable[[P, S], None]
     tasks: tuple[Task, ...] = ("regression", "classification")
+    for_keys: Mapping[str, Any] = field(default_factory=dict)
     preset: Mapping[str, object] = field(default_factory=dict)
     grow: Callable[[P, S], S] = unchanged
     widened: Callable[[P, int], P] | None = None
@@ -207,5 +212,6 @@ class Algorithm(Generic[P, S]):
     fixed_size: bool = True
     renamed: Mapping[str, str] = field(default_factory=dict)
     added: Mapping[str, object] = field(default_factory=dict)
+    before: Mapping[str, object] = field(default_factory=dict)
     upgrade: Callable[[Arrays, dict[str, object]], tuple[Arrays, dict[str, object]]] = as_it_is
     native: Native[P] = field(default_factory=Native)

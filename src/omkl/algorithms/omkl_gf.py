@@ -1,8 +1,17 @@
-"""OMKL-GF (Ghari, Shen 2020) with one selective node, as this paper compares with it.
+"""OMKL-GF (Ghari, Shen 2020) with J selective nodes.
 
-`M` kernels are drawn with replacement and the distinct ones are evaluated. The paper's column is reproduced by the
-frozen form (the subset of round `freeze_after` and its probabilities are kept) whose step of theta is not divided by
-q; all four forms are implemented.
+For each of J selective nodes `M` kernels are drawn with replacement; the nodes differ in how much they explore. One
+node is drawn, and the distinct kernels of it are evaluated. The box of the paper:
+
+    1. node j draws M kernels from         p_ij = (1 - xi^j) w_i / W + xi^j / N                             (F1)
+       and is linked to the distinct ones, kernel i with the probability 1 - (1 - p_ij)^M                    (F2)
+    2. a node is drawn from                (1 - xi) u_j / U + xi / J,  u_j = sum of w_i, i linked to j       (F3)
+    3. kernel i is evaluated with          q_i = sum_j (probability of j) (1 - (1 - p_ij)^M)                 (F4)
+    4. prediction, losses and steps are those of the kernels evaluated, as in (6), (14), (17) and (18a)
+
+With J = 1, as in the paper of SFG-MKL, there is no node to draw. The column of that paper is reproduced by the frozen
+form (the subset of round `freeze_after` and its probabilities are kept) whose step of theta is not divided by q; all
+four forms are implemented.
 """
 
 from collections.abc import Sequence
@@ -30,10 +39,11 @@ from omkl.algorithms.invariants import (
     check_shapes,
     demand,
     is_count,
+    is_share,
 )
 from omkl.algorithms.outputs import outputs
 from omkl.algorithms.schedule import Schedule
-from omkl.algorithms.settings import MOST_DRAWS, Settings
+from omkl.algorithms.settings import MOST_DRAWS, MOST_NODES, Settings
 from omkl.algorithms.weights import draw, normalised
 from omkl.arrays import Index, Mask, Tensor, Vector
 from omkl.features import Draw
@@ -48,6 +58,8 @@ class Problem(NamedTuple):
     M: int  # draws with replacement
     freeze_after: int | None = None  # rounds after which the subset is kept
     weighted: bool = True  # theta's step divided by q
+    J: int = 1  # selective nodes
+    least_q: float = 0.0  # smallest q that anything is divided by
 
 
 class State(NamedTuple):
@@ -66,11 +78,12 @@ class Info(NamedTuple):
 
 def build(settings: Settings, names: Sequence[str], seed: int) -> Problem:
     V = settings.frequencies(names, seed)
-    return Problem(V, settings.descent, settings.schedule, settings.draws, settings.freeze_after, settings.weighted)
+    choice = settings.draws, settings.freeze_after, settings.weighted, settings.nodes, float(settings.least_q)
+    return Problem(V, settings.descent, settings.schedule, *choice)
 
 
 def uniforms(problem: Problem) -> int:
-    return problem.M
+    return problem.M if problem.J == 1 else problem.J * problem.M + 1
 
 
 def shape(problem: Problem) -> Shape:
@@ -79,12 +92,18 @@ def shape(problem: Problem) -> Shape:
 
 def choose(problem: Problem, log_w: Vector, t: int, r: Vector) -> tuple[Mask, Vector]:
     """The subset of round t and the probability of every kernel to be in it."""
-    xi = problem.schedule.xi_at(t)
-    p = (1 - xi) * normalised(log_w) + xi / len(log_w)
-    q = -np.expm1(problem.M * np.log1p(-np.minimum(p, 1 - 1e-16)))
-    chosen = np.zeros(len(p), dtype=bool)
-    chosen[[draw(p, r_m) for r_m in r]] = True
-    return chosen, q
+    M, J, N = problem.M, problem.J, len(log_w)
+    xi, w = problem.schedule.xi_at(t), normalised(log_w)
+    linked, q = np.zeros((J, N), dtype=bool), np.empty((J, N))
+    for j in range(J):
+        p = (1 - xi ** (j + 1)) * w + xi ** (j + 1) / N  # (F1)
+        q[j] = -np.expm1(M * np.log1p(-np.minimum(p, 1 - 1e-16)))  # (F2)
+        linked[j, [draw(p, r_m) for r_m in r[j * M : (j + 1) * M]]] = True
+    if J == 1:
+        return linked[0], q[0]
+    u = linked @ w
+    nodes = (1 - xi) * u / u.sum() + xi / J  # (F3)
+    return linked[draw(nodes, r[-1])], nodes @ q  # (F4)
 
 
 def init(problem: Problem, r: Vector) -> State:
@@ -100,7 +119,7 @@ def predict(problem: Problem, state: State, x: Vector) -> float:
 
 
 def step(problem: Problem, state: State, x: Vector, y: float, r: Vector, weight: float = 1.0) -> tuple[State, Info]:
-    V, descent, schedule, _, freeze_after, weighted = problem
+    V, descent, schedule, _, freeze_after, weighted, _, least_q = problem
     t = state.t + 1
     eta = schedule.eta_at(t)
     evaluated = np.flatnonzero(state.chosen)
@@ -110,7 +129,7 @@ def step(problem: Problem, state: State, x: Vector, y: float, r: Vector, weight:
 
     theta, log_w = state.theta.copy(), state.log_w.copy()
     for i, z_i, f_i in zip(evaluated, z, f, strict=True):
-        h = importance(descent, state.q[i], eta, weight)
+        h = importance(descent, max(state.q[i], least_q), eta, weight)
         loss = losses.value(descent.loss, f_i, y) + descent.lam * np.vdot(theta[i], theta[i])  # (5)
         log_w[i] -= eta * h * loss
         g = h if weighted else importance(descent, 1.0, eta, weight)
@@ -132,6 +151,8 @@ def check_problem(problem: Problem) -> None:
     demand(is_count(problem.M) and 1 <= problem.M <= MOST_DRAWS, "the number of draws is out of range")
     demand(problem.freeze_after is None or is_count(problem.freeze_after), "`freeze_after` must be a count")
     demand(isinstance(problem.weighted, bool), "`weighted` must be true or false")
+    demand(is_count(problem.J) and 1 <= problem.J <= MOST_NODES, "the number of selective nodes is out of range")
+    demand(is_share(problem.least_q), "`least_q` must lie between 0 and 1")
 
 
 def check_state(problem: Problem, state: State) -> None:
@@ -155,6 +176,8 @@ class Parameters:
         Rows after which the drawn subset is kept.
     weighted : bool, default=True
         Divide a kernel's step by its probability of being drawn.
+    nodes : int, default=1
+        Selective nodes, each with draws of its own, of which one is drawn for a row.
     ridge : float, default=1e-3
         Weight of the squared norm of each kernel's coefficients.
     learning_rate, exploration : float, default=None
@@ -172,6 +195,7 @@ class Parameters:
     draws: int = 10
     freeze_after: int | None = None
     weighted: bool = True
+    nodes: int = 1
     ridge: float = 1e-3
     learning_rate: float | None = None
     exploration: float | None = None
@@ -199,4 +223,5 @@ ALGORITHM: Algorithm[Problem, State] = Algorithm(
     check_problem=check_problem,
     check_state=check_state,
     divergence_advice=divergence_advice,
+    added={"J": 1, "least_q": 0.0},
 )

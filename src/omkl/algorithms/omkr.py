@@ -7,7 +7,7 @@ predicting and updating the weights of its kernels, but adds no support points.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from types import SimpleNamespace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -131,11 +131,11 @@ def kernel_code(kernel: Kernel) -> tuple[int, float] | None:
     return None
 
 
-def supports(problem: Problem) -> bool:
+def supports(problem: Any) -> bool:
     return all(kernel_code(kernel) for kernel in problem.kernels)
 
 
-def view(problem: Problem) -> SimpleNamespace:
+def view(problem: Any) -> SimpleNamespace:
     codes = [kernel_code(kernel) or (0, 0.0) for kernel in problem.kernels]
     families, rates = [code for code, _ in codes], np.array([rate for _, rate in codes])
     return SimpleNamespace(**problem._asdict(), families=families, rates=rates)

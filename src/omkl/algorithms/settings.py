@@ -17,6 +17,7 @@ from omkl.losses import LossName
 from omkl.validation import is_number, require, require_whole
 
 MOST_DRAWS = 10**4  # of OMKL-GF in a round
+MOST_NODES = 100  # of OMKL-GF
 QR_BLOCK = 64  # numbers that an orthogonalisation computes with for the price of drawing one
 
 
@@ -27,7 +28,8 @@ class Settings:
     Parameters
     ----------
     kernels
-        A named dictionary ("paper", "paper-omkr", "gaussian", "mixed", "families") or a list of kernels.
+        A named dictionary ("paper", "paper-omkr", "jmlr", "jmlr-omkr", "gaussian", "mixed", "families") or a list of
+        kernels.
     n_features
         Random features per kernel, D; theta has twice as many entries.
     out_degree
@@ -38,6 +40,8 @@ class Settings:
         For SFG-MKL-R: None for the tenth-largest rule of the experiments, or a constant <= 1/N.
     draws
         For OMKL-GF: draws with replacement per round.
+    nodes
+        For OMKL-GF: selective nodes, J, each with draws of its own.
     freeze_after
         For OMKL-GF: rounds after which the drawn subset is kept; None for never.
     weighted
@@ -60,6 +64,8 @@ class Settings:
         Orthogonal random features; radial kernels only.
     budget
         For OMKR: the largest number of samples stored; None for all of them.
+    least_q, least_p
+        The smallest probabilities q of a kernel and p of a node that anything is divided by.
 
     >>> from omkl import algorithms
     >>> algorithms.problem("sfg-mkl", Settings(out_degree=50), d=3)
@@ -73,6 +79,7 @@ class Settings:
     delta_dimension: int | None = None
     beta: float | None = None
     draws: int = 10
+    nodes: int = 1
     freeze_after: int | None = None
     weighted: bool = True
     ridge: float = 1e-3
@@ -87,16 +94,62 @@ class Settings:
     draw: Draw = "independent"
     orthogonal: bool = False
     budget: int | None = None
+    least_q: float = 0.0
+    least_p: float = 0.0
 
     @classmethod
     def paper(cls, horizon: int, **changes: Any) -> Self:
         """The protocol of the paper's experiments: known horizon, no stabiliser."""
         return cls(**{"horizon": horizon, "stabiliser": "none", **changes})
 
+    @classmethod
+    def practical(cls, **changes: Any) -> Self:
+        """SFG-MKL and SFG-MKL-R outside the paper's protocol: fewer kernels, more of them evaluated, longer steps.
+
+        With 41 kernels of which 5 are evaluated, each learns from an eighth of the rows.
+
+        >>> settings = Settings.practical()
+        >>> len(settings.all_kernels), settings.out_degree, settings.learning_rate
+        (11, 7, 3.0)
+        """
+        return cls(**{"kernels": "gaussian", "out_degree": 7, "learning_rate": 3.0, **changes})
+
+    @classmethod
+    def jmlr(cls, M: int = 10, rounds: int = 300, **changes: Any) -> Self:
+        """The protocol of the journal version (JMLR 24, 2023), as its authors' notebooks have it.
+
+        Each node has M kernels, and after `rounds` (500 for Bias) the node, or the subset, is kept. OMKL-GF has
+        `least_q=0.05`, and OMKR `kernels="jmlr-omkr"`.
+
+        >>> settings = Settings.jmlr(M=5)
+        >>> len(settings.all_kernels), settings.out_degree, settings.nodes, settings.least_q
+        (76, 5, 2, 0.1)
+        """
+        protocol = {
+            "kernels": "jmlr",
+            "learning_rate": 0.1,
+            "exploration": 0.1,
+            "stabiliser": "none",
+            "out_degree": M,
+            "draws": M,
+            "nodes": 2,
+            "delta_dimension": 1,
+            "commit": "first",
+            "commit_after": rounds,
+            "freeze_after": rounds,
+            "least_q": 0.1,
+            "least_p": 0.2,
+        }
+        return cls(**{**protocol, **changes})
+
     def __post_init__(self) -> None:
-        for name in ("n_features", "out_degree", "draws"):
+        for name in ("n_features", "out_degree", "draws", "nodes"):
             require_whole(name, getattr(self, name))
         require(self.draws <= MOST_DRAWS, "draws", f"at most {MOST_DRAWS}", self.draws)
+        require(self.nodes <= MOST_NODES, "nodes", f"at most {MOST_NODES}", self.nodes)
+        for name in ("least_q", "least_p"):
+            least = getattr(self, name)
+            require(is_number(least) and 0 <= least < 1, name, "a number from 0 to below 1", least)
         for name in ("freeze_after", "horizon", "budget"):
             if getattr(self, name) is not None:
                 require_whole(name, getattr(self, name))

@@ -28,6 +28,7 @@ from omkl.algorithms.invariants import (
     check_shapes,
     demand,
     is_count,
+    is_share,
 )
 from omkl.algorithms.nodes import Commit, next_node
 from omkl.algorithms.outputs import outputs
@@ -46,6 +47,8 @@ class Problem(NamedTuple):
     schedule: Schedule
     commit: Commit = "never"  # which node is used after `commit_after` rounds
     commit_after: int = 300
+    least_q: float = 0.0  # smallest q and p that anything is divided by
+    least_p: float = 0.0
 
 
 class State(NamedTuple):
@@ -65,7 +68,8 @@ class Info(NamedTuple):
 
 def build(settings: Settings, names: Sequence[str], seed: int) -> Problem:
     V, graph = settings.frequencies(names, seed), settings.graph(names)
-    return Problem(V, graph, settings.descent, settings.schedule, settings.commit, settings.commit_after)
+    choice = settings.commit, settings.commit_after, float(settings.least_q), float(settings.least_p)
+    return Problem(V, graph, settings.descent, settings.schedule, *choice)
 
 
 def uniforms(problem: Problem) -> int:
@@ -96,7 +100,7 @@ def predict(problem: Problem, state: State, x: Vector) -> float:
 
 
 def step(problem: Problem, state: State, x: Vector, y: float, r: Vector, weight: float = 1.0) -> tuple[State, Info]:
-    V, graph, descent, schedule, commit, commit_after = problem
+    V, graph, descent, schedule, commit, commit_after, least_q, least_p = problem
     t = state.t + 1
     eta = schedule.eta_at(t)
     evaluated = np.flatnonzero(graph.A[state.node])
@@ -109,12 +113,12 @@ def step(problem: Problem, state: State, x: Vector, y: float, r: Vector, weight:
     y_hat = float(normalised(log_w[evaluated]) @ f)  # (13)
 
     for i, z_i, f_i in zip(evaluated, z, f, strict=True):
-        h = importance(descent, q[i], eta, weight)
+        h = importance(descent, max(q[i], least_q), eta, weight)
         loss = losses.value(descent.loss, f_i, y) + descent.lam * np.vdot(theta[i], theta[i])  # (5)
         log_w[i] -= eta * h * loss  # (14) (18a)
         require_finite_step(descent, theta[i], f_i, y, eta * h)
         theta[i] = descend(descent, theta[i], z_i, f_i, y, eta * h)  # (17)
-    ell_hat = weight * losses.value(descent.loss, y_hat, y) / max(p[state.node], LEAST)  # (16)
+    ell_hat = weight * losses.value(descent.loss, y_hat, y) / max(p[state.node], least_p, LEAST)  # (16)
     log_u[state.node] -= eta * ell_hat  # (18b)
     require_finite(y, log_w, log_u)
 
@@ -128,6 +132,7 @@ def check_problem(problem: Problem) -> None:
     check_descent(problem.descent)
     check_schedule(problem.schedule)
     check_commit(problem.commit, problem.commit_after)
+    demand(is_share(problem.least_q) and is_share(problem.least_p), "`least_q` and `least_p` must lie between 0 and 1")
 
 
 def check_state(problem: Problem, state: State) -> None:
@@ -203,4 +208,5 @@ ALGORITHM: Algorithm[Problem, State] = Algorithm(
     check_problem=check_problem,
     check_state=check_state,
     divergence_advice=divergence_advice,
+    added={"least_q": 0.0, "least_p": 0.0},
 )

@@ -38,6 +38,8 @@ class Problem(NamedTuple):
     schedule: Schedule
     commit: Commit = "never"
     commit_after: int = 300
+    least_q: float = 0.0
+    least_p: float = 0.0
     beta: float | None = None  # None: the tenth-largest rule; else a constant <= 1/N
 
 
@@ -109,7 +111,7 @@ def predict(problem: Problem, state: State, x: Vector) -> float:
 
 
 def step(problem: Problem, state: State, x: Vector, y: float, r: Vector, weight: float = 1.0) -> tuple[State, Info]:
-    V, graph, descent, schedule, _, _, _ = problem
+    V, graph, descent, schedule, _, _, least_q, least_p, _ = problem
     t = state.t + 1
     eta = schedule.eta_at(t)
     A = refined(graph.A, state.d)
@@ -123,12 +125,12 @@ def step(problem: Problem, state: State, x: Vector, y: float, r: Vector, weight:
     y_hat = float(normalised(log_w[evaluated]) @ f)  # (25)
 
     for i, z_i, f_i in zip(evaluated, z, f, strict=True):
-        h = importance(descent, q[i], eta, weight)
+        h = importance(descent, max(q[i], least_q), eta, weight)
         loss = losses.value(descent.loss, f_i, y) + descent.lam * np.vdot(theta[i], theta[i])  # (5)
         log_w[i] -= eta * h * loss  # (14) (18a)
         require_finite_step(descent, theta[i], f_i, y, eta * h)
         theta[i] = descend(descent, theta[i], z_i, f_i, y, eta * h)  # (17)
-    ell_hat = weight * losses.value(descent.loss, y_hat, y) / max(p[state.node], LEAST)  # (16)
+    ell_hat = weight * losses.value(descent.loss, y_hat, y) / max(p[state.node], least_p, LEAST)  # (16)
     log_u[state.node] -= eta * ell_hat  # (18b)
     require_finite(y, log_w, log_u)
 
@@ -167,4 +169,5 @@ ALGORITHM: Algorithm[Problem, State] = Algorithm(
     check_problem=check_problem,
     check_state=check_state,
     divergence_advice=divergence_advice,
+    added={"least_q": 0.0, "least_p": 0.0},
 )

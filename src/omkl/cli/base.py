@@ -28,6 +28,9 @@ EXTRAS = {
     "jinja2": "run",
     "matplotlib": "plot",
     "pyspark": "spark",
+    "starlette": "serve",
+    "uvicorn": "serve",
+    "httptools": "serve",
 }
 
 
@@ -132,6 +135,7 @@ def main_callback(
     \b
     Examples:
       omkl run data.csv --target price       predict, then learn, row after row
+      omkl serve price.omkl                  predict and learn over HTTP
       omkl inspect price.omkl                show what a model file holds
       omkl compare data.csv --target price   rank every learner on your data
       omkl demo                              compare learners on a generated stream

@@ -79,6 +79,9 @@ Pending = Annotated[
 By = Annotated[
     str | None, typer.Option(metavar="COLUMN", help="One model for each value of this column: sensors, users, meters.")
 ]
+Pooled = Annotated[
+    bool, typer.Option("--pooled", help="With --by: one model for all values, and a correction for each.")
+]
 Lags = Annotated[
     str | None, typer.Option(metavar="K,K,...", help="Past targets to learn from: 1 is the last known, 1-24 a range.")
 ]
@@ -169,6 +172,8 @@ def checked_options(data: list[str], **given: Any) -> "Options":
         one_of("--learner", given["learner"], LEARNERS)
     if "parameters" in given:
         given["parameters"] = parameters(given["parameters"] or ())
+    if given.get("pooled") and given.get("by") is None:
+        raise ValueError("--pooled is for --by: one model for all of its values, and a correction for each")
     if "pending" in given:
         if given["pending"] is not None and given.get("key") is None:
             raise ValueError("--pending is for --key: how many rows may wait for a target that comes later")

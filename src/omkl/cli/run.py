@@ -29,6 +29,7 @@ from omkl.cli.options import (
     NoHeader,
     Parameters,
     Pending,
+    Pooled,
     Predictions,
     Probabilities,
     Quiet,
@@ -41,7 +42,6 @@ from omkl.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from omkl.stream.model import StreamModel
     from omkl.stream.run import Run
 
 StreamFile = Annotated[str, typer.Argument(metavar="MODEL", help="A model that omkl run wrote.")]
@@ -70,6 +70,7 @@ def run(
     key: Key = None,
     pending: Pending = None,
     by: By = None,
+    pooled: Pooled = False,
     lags: Lags = None,
     lag_columns: LagColumns = None,
     horizon: Horizon = None,
@@ -92,6 +93,7 @@ def run(
       omkl run data.csv -t price --predictions out.csv --model price.omkl --report price.html
       omkl run day1.csv.gz day2.csv.gz -t load --checkpoint load.ckpt --every 100000
       omkl run meters.parquet -t load --by meter --learner sfg-mkl --model meters.omkl
+      omkl run sales.csv -t units --by shop --pooled --model shops.omkl
       omkl run load.csv -t load --lags 1,2,24 --horizon 24 --model load.omkl
       tail -f log.jsonl | omkl run - -t seconds --every 1 --predictions -
     """
@@ -102,8 +104,8 @@ def run(
             data, target=target, task=task, learner=learner, parameters=parameters, features=features, drop=drop,
             categorical=categorical, date_format=date_format, predictions=predictions, keep=keep,
             probabilities=probabilities, threshold=threshold, coverage=coverage, model=model,
-            checkpoint=checkpoint, every=every, report=report, key=key, pending=pending, by=by, lags=lags,
-            lag_columns=lag_columns, horizon=horizon, seed=seed,
+            checkpoint=checkpoint, every=every, report=report, key=key, pending=pending, by=by,
+            pooled=pooled, lags=lags, lag_columns=lag_columns, horizon=horizon, seed=seed,
             format=format, delimiter=delimiter, encoding=encoding, header=not no_header,
         )  # fmt: skip
         run_and_show(Run(options, lambda text: None), quiet, json)
@@ -142,6 +144,7 @@ def learn(
     with errors_as_messages():
         from dataclasses import replace
 
+        from omkl.stream.files import load_stream_model
         from omkl.stream.paths import check_files
         from omkl.stream.run import Run
 
@@ -155,7 +158,7 @@ def learn(
         columns = start.preparer
         options = replace(
             given, target=start.target, learner=start.algorithm, key=columns.key, pending=columns.waiting.capacity,
-            by=columns.by, features=columns.features, drop=columns.drop, seed=start.seed,
+            by=columns.by, pooled=start.pooled, features=columns.features, drop=columns.drop, seed=start.seed,
         )  # fmt: skip
         run_and_show(Run(options, lambda text: None, start), quiet, json)
 
@@ -187,6 +190,7 @@ def predict(
     """
     with errors_as_messages():
         from omkl.stream.display import Display
+        from omkl.stream.files import load_stream_model
         from omkl.stream.paths import check_files
         from omkl.stream.predict import predict as predict_rows
         from omkl.stream.terminal import standard_error
@@ -200,30 +204,6 @@ def predict(
             stopped = predict_rows(load_stream_model(model), options, display.notice)
         if stopped:
             raise typer.Exit(INTERRUPTED)
-
-
-def load_stream_model(path: str, target: str | None = None, learn: bool = False) -> "StreamModel":
-    """The model in this file: one that `omkl run` wrote, or an estimator."""
-    from omkl import persist
-    from omkl.stream.checkpoint import Checkpoint
-    from omkl.stream.estimators import is_estimator, of_estimator
-    from omkl.stream.model import StreamModel
-
-    found = persist.read(path)
-    if isinstance(found, Checkpoint):
-        return found.model
-    if isinstance(found, StreamModel):
-        if target is not None and target != found.target:
-            raise ValueError(f"{path}: it predicts {found.target!r}, not {target!r} (--target)")
-        return found
-    if not is_estimator(found):
-        raise ValueError(
-            f"{path}: a {type(found).__name__}, which does not know the columns of a file; wanted a model of omkl run "
-            "or an estimator"
-        )
-    if learn and target is None and "target_name_" not in vars(found):
-        raise ValueError(f"{path}: an estimator that does not know the name of its target; give it with --target")
-    return of_estimator(found, target, path)
 
 
 def run_and_show(run: "Run", quiet: bool, as_json: bool) -> None:

@@ -35,8 +35,8 @@ from omkl.encoder.cells import (
     timestamps,
     usable,
 )
-from omkl.encoder.rows import LARGEST, Plan, quick_row
-from omkl.encoder.table import Batch, of_row, text_names
+from omkl.encoder.rows import LARGEST, NO_CELLS, Plan, QuickCells, quick_cells, quick_row
+from omkl.encoder.table import Batch, flat_row, of_row, text_names
 from omkl.names import CALENDAR, MAX_CODES, id_features, own_feature, own_feature_before
 from omkl.notices import Notify
 from omkl.persist import Json, claims, demand
@@ -126,8 +126,8 @@ class Encoder:
         finally:
             self.whole = False
 
-    def encode(self, batch: Batch, learn: bool = True) -> Encoded:
-        """The features of these rows; with `learn` new columns, categories and gaps become known."""
+    def encode(self, batch: Batch, learn: bool = True, quick: QuickCells = NO_CELLS) -> Encoded:
+        """The features of these rows, for a single one in part from `quick`; with `learn` new ones become known."""
         n = len(batch.rows)
         out = Encoded({}, {})
         self._plans = None if learn else self._plans
@@ -152,7 +152,10 @@ class Encoder:
                     self.notify(f"new {name}", f"column {name!r} is new; it is learned from here on")
                 coded = given is not None and is_coded(given.type)
                 self.columns[name] = Column(coded=coded, own=own_feature(name, known))
-            self._features(name, self.columns[name], pa.nulls(n) if array is None else array, learn, out)
+            if (cells := quick.get(name)) is None:
+                self._features(name, self.columns[name], pa.nulls(n) if array is None else array, learn, out)
+            else:
+                out.features.update({feature: np.array([value]) for feature, value in cells.items()})
         for name in self.features:
             if name not in out.features:
                 out.features[name] = np.full(n, self.features[name])
@@ -162,6 +165,7 @@ class Encoder:
 
     def row(self, x: Mapping[Any, object], learn: bool = True) -> dict[Any, float]:
         """The features of one row, as `encode` has them; numbers that are missing are left out."""
+        x = flat_row(x)
         if not all(type(name) is str for name in x):
             x = dict(zip(text_names(x), x.values(), strict=True))
         if self._plans is None:
@@ -169,7 +173,7 @@ class Encoder:
         known = not learn or self._plans.keys() >= x.keys()
         if known and (out := quick_row(self._plans, x)) is not None:
             return out
-        features = self.encode(of_row(x), learn).features
+        features = self.encode(of_row(x), learn, quick_cells(self._plans, x)).features
         return {name: float(values[0]) for name, values in features.items() if not np.isnan(values[0])}
 
     def _plan(self, name: str, column: Column) -> Plan | None:

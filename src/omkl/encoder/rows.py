@@ -49,6 +49,15 @@ def plainly_text(text: str) -> bool:
     return text[:1].isalpha() and text.isprintable() and text == text.strip() and text.lower() not in OTHER_WORDS
 
 
+QuickCells = Mapping[str, dict[str, float] | None]  # the features of each column; None where it needs a closer look
+NO_CELLS: QuickCells = {}
+
+
+def quick_cells(plans: dict[str, Plan | None], x: Mapping[str, object]) -> QuickCells:
+    """The features of the columns of a row that need no closer look. Missing numbers are left out."""
+    return {name: None if plan is None else plan.of(x.get(name)) for name, plan in plans.items()}
+
+
 def quick_row(plans: dict[str, Plan | None], x: Mapping[str, object]) -> dict[str, float] | None:
     """The features of a row; None where a cell needs a closer look. Missing numbers are left out."""
     out: dict[str, float] = {}

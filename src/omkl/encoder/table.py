@@ -2,17 +2,19 @@
 
 import datetime
 from collections.abc import Callable, Hashable, Iterable, Mapping
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-import narwhals as nw
 import numpy as np
 import pyarrow as pa
-from narwhals.typing import IntoDataFrame
 
 from omkl.arrays import Array, Index, Matrix
 from omkl.encoder.cells import digits, is_usable
 
-Frame = nw.DataFrame[Any]
+if TYPE_CHECKING:
+    import narwhals as nw
+    from narwhals.typing import IntoDataFrame
+
+Frame: TypeAlias = "nw.DataFrame[Any]"
 
 
 class Batch(NamedTuple):
@@ -31,15 +33,21 @@ class Batch(NamedTuple):
         return {name: self.columns.get(name, pa.nulls(len(self.rows), pa.string())).take(place) for name in names}
 
 
-def of_frame(X: IntoDataFrame | Frame) -> Batch:
+def of_frame(X: "IntoDataFrame | Frame") -> Batch:
     """The rows of a frame of pandas, polars or Arrow.
 
     >>> of_frame(pa.table({"size": [1.5, 2.0], "colour": ["red", None]})).columns["colour"].to_pylist()
     ['red', None]
     """
+    import narwhals as nw  # which takes time to load, and files do without
+
     frame: Frame = nw.from_native(X, eager_only=True)
     names = text_names(frame.columns)
-    columns = {name: _of_series(frame[own]) for name, own in zip(names, frame.columns, strict=True)}
+    columns = flattened({name: _of_series(frame[own]) for name, own in zip(names, frame.columns, strict=True)})
+    for name, array in columns.items():
+        if not is_usable(array.type):
+            raise ValueError(f"column {name!r} holds {array.type}; a column must hold numbers, text, booleans or "
+                             "timestamps: drop it, or make columns of its parts")  # fmt: skip
     return Batch(np.arange(1, len(frame) + 1), columns)
 
 
@@ -59,6 +67,7 @@ def of_row(x: Mapping[Any, object]) -> Batch:
     >>> {name: cell.to_pylist() for name, cell in of_row({"size": 1, "colour": "red", "seen": None}).columns.items()}
     {'size': [1], 'colour': ['red'], 'seen': [None]}
     """
+    x = flat_row(x)
     names = text_names(x)
     return Batch(np.ones(1, dtype=np.intp), {name: of_cells([x[own]]) for name, own in zip(names, x, strict=True)})
 
@@ -74,6 +83,40 @@ def of_cells(cells: list[object]) -> pa.Array:
     return array
 
 
+def flattened(columns: dict[str, pa.Array]) -> dict[str, pa.Array]:
+    """The fields of objects as columns, named object.field; a column that has such a name already stays.
+
+    >>> flattened({"a": pa.array([{"b": 1, "c": {"d": "x"}}, None])})["a.c.d"].to_pylist()
+    ['x', None]
+    """
+    out: dict[str, pa.Array] = {}
+    for name, array in columns.items():
+        if pa.types.is_struct(array.type):
+            parts = {f"{name}.{field.name}": part for field, part in zip(array.type, array.flatten(), strict=True)}
+            out |= {part: cells for part, cells in flattened(parts).items() if part not in columns}
+        else:
+            out[name] = array
+    return out
+
+
+def flat_row(x: Mapping[Any, object]) -> Mapping[Any, object]:
+    """The same for a row: cells that are dictionaries are replaced by theirs.
+
+    >>> flat_row({"a": 1, "o": {"p": 2, "q": {"r": "x"}}, "o.p": 3})
+    {'a': 1, 'o.q.r': 'x', 'o.p': 3}
+    """
+    if not any(isinstance(cell, dict) for cell in x.values()):
+        return x
+    out: dict[Any, object] = {}
+    for name, cell in x.items():
+        if isinstance(cell, dict):
+            parts = flat_row({f"{name}.{part}": inner for part, inner in cell.items()})
+            out |= {part: inner for part, inner in parts.items() if part not in x}
+        else:
+            out[name] = cell
+    return out
+
+
 def text_names(names: Iterable[Hashable]) -> list[str]:
     """Names of columns as text; no two may be the same then."""
     texts = [str(name) for name in names]
@@ -83,14 +126,19 @@ def text_names(names: Iterable[Hashable]) -> list[str]:
     return texts
 
 
-def _of_series(series: nw.Series[Any]) -> pa.Array:
+def _of_series(series: "nw.Series[Any]") -> pa.Array:
     try:
         array = series.to_arrow()
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):  # objects of several types
         return of_cells(series.to_list())
-    if not is_usable(array.type):
-        raise ValueError(f"column {series.name!r} holds {array.type}; a column must hold numbers, text, booleans or "
-                         "timestamps: drop it, or make columns of its parts")  # fmt: skip
+    coded = pa.types.is_dictionary(array.type)
+    if isinstance(
+        array.type.value_type if coded else array.type, pa.BaseExtensionType
+    ):  # intervals of pandas.cut, UUIDs
+        texts = pa.array(
+            [None if cell is None or cell != cell else str(cell) for cell in series.to_list()], pa.string()
+        )
+        return texts.dictionary_encode() if coded else texts
     return array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
 
 

@@ -20,6 +20,7 @@ from omkl.engine._native import (
     gather,
     gather_indexed,
     gather_scaled,
+    id_rows,
     standardise_each,
     standardise_rows,
     standardise_target,
@@ -30,7 +31,9 @@ from omkl.engine._native import (
 from omkl.engine.native import Native, P
 
 __all__ = [
+    "COMPILER",
     "DIVERGED",
+    "NO_ROOM",
     "NO_UNIFORMS",
     "REFUSED",
     "Engine",
@@ -44,6 +47,7 @@ __all__ = [
     "gather",
     "gather_indexed",
     "gather_scaled",
+    "id_rows",
     "instruction_set",
     "runner",
     "standardise_each",
@@ -55,7 +59,8 @@ __all__ = [
     "target_map",
 ]
 
-DIVERGED, NO_UNIFORMS, REFUSED = -1, -2, -3  # what `learn` returns instead of a number of kernels
+COMPILER = _native.compiler.strip()
+DIVERGED, NO_UNIFORMS, REFUSED, NO_ROOM = -1, -2, -3, -4  # what `learn` returns instead of a number of kernels
 
 
 def cores() -> int:
@@ -79,39 +84,75 @@ def compile_problem(name: str, native: Native[P], problem: P, isa: str | None = 
 
 
 def runner(
-    engine: Engine, native: Native[P], state: NamedTuple, *, fresh: bool = False, budget: int | None = None
+    engine: Engine, native: Native[P], problem: P, state: NamedTuple, *, fresh: bool = False, budget: int | None = None
 ) -> "Runner | GrowingRunner":
     """What runs the algorithm on this state; `budget` is the most columns that an array that grows may have."""
-    return GrowingRunner(engine, native, state, budget) if native.grows else Runner(engine, native, state, fresh)
+    return (
+        GrowingRunner(engine, native, state, budget) if native.grows else Runner(engine, native, problem, state, fresh)
+    )
 
 
 class Runner:
     """One state, bound to the engine that runs it. The arrays stay NumPy's."""
 
     learn: Callable[[Vector, float, float], int]  # kernels evaluated, or why there was no round
-    run: Callable[[Matrix, Vector, Vector, Vector | None, Vector, Vector | None], tuple[int, int]]  # rows, kernels
     predict: Callable[[Vector], float]
     predict_rows: Callable[[Matrix, Vector], None]
 
-    def __init__(self, engine: Engine, native: Native[P], state: NamedTuple, fresh: bool = False) -> None:
+    def __init__(self, engine: Engine, native: Native[P], problem: P, state: NamedTuple, fresh: bool = False) -> None:
         """`fresh`: nothing else uses the state's arrays, so that those with the right layout need not be copied."""
+        self._engine, self._padded = engine, native.padded
+        self._enlarged = partial(native.enlarged, problem)
+        self._bind(state, fresh)
 
+    def _bind(self, state: NamedTuple, fresh: bool) -> None:
         def laid_out(name: str, leaf: object) -> object:
             if not isinstance(leaf, np.ndarray):
                 return leaf
-            if name.rpartition(".")[2] in native.padded:
+            if name.rpartition(".")[2] in self._padded:
                 return leaf if fresh and is_padded(leaf) else padded_copy(leaf)
             return leaf if fresh and leaf.flags.c_contiguous else np.array(leaf)
 
-        self._engine = engine
-        self._state: NamedTuple = mapped(laid_out, state)
-        self._memory = engine.memory(self._state)
+        engine = self._engine
+        bound: NamedTuple = mapped(laid_out, state)
+        self._memory = engine.memory(bound)
+        self._state = bound
         self.learn = partial(engine.learn, self._memory)
-        self.run = partial(engine.run, self._memory)
+        self._run = partial(engine.run, self._memory)
         self.extra = partial(engine.extra, self._memory)
         self.predict = partial(engine.predict, self._memory)
         self.predict_rows = partial(engine.predict_rows, self._memory)
-        self.supply = self._memory.supply
+
+    def make_room(self) -> None:
+        """Larger arrays, where the engine has returned because the next row does not fit into what there is."""
+        left = self._supplied[len(self._supplied) - self.unused :] if self.unused else np.empty(0)
+        self._bind(self._enlarged(self.state), fresh=True)
+        self.supply(left)
+
+    def supply(self, uniforms: Vector) -> None:
+        self._supplied = uniforms
+        self._memory.supply(uniforms)
+
+    def run(
+        self,
+        X: Matrix,
+        y: Vector,
+        uniforms: Vector,
+        weight: Vector | None,
+        out: Vector,
+        extra: Vector | None = None,
+    ) -> tuple[int, int]:
+        """Rows learned, all unless a round diverged, and kernels evaluated."""
+        done, evaluated = self._run(X, y, uniforms, weight, out, extra)
+        while done < len(X) and not self._engine.has_room(self._memory):
+            self.make_room()
+            drawn, outputs = len(uniforms) // len(X), len(out) // len(X)
+            more, kernels = self._run(
+                X[done:], y[done:], uniforms[done * drawn :], None if weight is None else weight[done:],
+                out[done * outputs :], None if extra is None else extra[done * (len(extra) // len(X)) :],
+            )  # fmt: skip
+            done, evaluated = done + more, evaluated + kernels
+        return done, evaluated
 
     @property
     def unused(self) -> int:

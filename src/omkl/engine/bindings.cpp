@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "engine.hpp"
+#include "ids.hpp"
 #include "isa.hpp"
 #include "rows.hpp"
 #include "table.hpp"
@@ -53,6 +54,7 @@ NB_MODULE(_native, m) {
   m.def("first_not_finite", &first_not_finite, "a"_a);
   m.def("first_above", &first_above, "a"_a, "limit"_a);
   bind_rows(m);
+  bind_ids(m);
   nb::class_<AnyMemory>(m, "Memory");
   nb::class_<AnyEngine>(m, "Engine");
   nb::dict engines;

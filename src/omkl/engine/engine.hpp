@@ -32,7 +32,7 @@ struct Memory : AnyMemory {
 };
 
 // What `learn` returns instead of a number of kernels; as in engine/__init__.py.
-constexpr long DIVERGED = -1, NO_UNIFORMS = -2, REFUSED = -3;
+constexpr long DIVERGED = -1, NO_UNIFORMS = -2, REFUSED = -3, NO_ROOM = -4;
 
 template <class ProblemType, class StateType>
 struct Engine : AnyEngine {
@@ -106,6 +106,15 @@ struct Engine : AnyEngine {
       loop->predict(problem, memory.state, s, X.data() + i * X.shape(1), out.data() + i * width);
   }
 
+  // Whether another row can be learned without larger arrays, which Python makes.
+  bool has_room(const Memory<State> &memory) const {
+    constexpr bool grows = requires { memory.state.has_room(problem); };
+    if constexpr (grows)
+      return memory.state.has_room(problem);
+    else
+      return true;
+  }
+
   // Returns how many kernels were evaluated, or why there was no round.
   long learn(Memory<State> &memory, ConstVector x, double y, double weight) const {
     const long draws = uniforms(problem);
@@ -118,7 +127,7 @@ struct Engine : AnyEngine {
     Chunk chunk{1, x.data(), &y, memory.uniforms, &weight, out.data(), 0, 0};
     Scratch s = working_memory(problem);
     loop->run(problem, memory.state, s, chunk);
-    if (!chunk.done) return DIVERGED;
+    if (!chunk.done) return has_room(memory) ? DIVERGED : NO_ROOM;
     memory.uniforms += draws;
     memory.unused -= draws;
     return chunk.evaluated;
@@ -181,6 +190,7 @@ nb::object bind(nb::module_ &m, const std::string &name, const Loop<Problem, Sta
           "problem"_a, "isa"_a)
       .def("memory", &E::memory, "state"_a)
       .def("numbers", &E::numbers, "memory"_a)
+      .def("has_room", &E::has_room, "memory"_a)
       .def("extra", &E::extra, "memory"_a, "out"_a.noconvert())
       .def("predict", &E::predict, "memory"_a, "x"_a)
       .def("predict_rows", &E::predict_rows, "memory"_a, "X"_a, "out"_a.noconvert())

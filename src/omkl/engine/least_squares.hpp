@@ -29,6 +29,7 @@ OMKL_INLINE void rows_times(const double *R, long i, long stride, const double *
 
 OMKL_INLINE void factor_times(const double *R, long n, long stride, const double *z, double *phi) {
   long i = 0;
+  for (; i + 8 <= n; i += 8) rows_times<8>(R, i, stride, z, phi);
   for (; i + 4 <= n; i += 4) rows_times<4>(R, i, stride, z, phi);
   for (; i < n; ++i) rows_times<1>(R, i, stride, z, phi);
   for (; i < stride; ++i) phi[i] = 0;
@@ -49,20 +50,36 @@ OMKL_INLINE void diagonal_update(double *R, long stride, const double *phi, doub
   }
 }
 
-// R = downdate(sqrt(counts) phi) R and Pz = R' phi, G registers of columns at a time, from their first row with an
-// entry in R down; R stays as it is where the row does not count.
+// Rows i, ..., end - 1 of the update below, in G registers of columns; b is the part of Pz of the rows before.
 template <long G, bool COUNTS>
-OMKL_INLINE void factor_columns(double *R, long first, long n, long stride, const double *phi, const double *scale,
-                                const double *subtract, double *Pz) {
-  vec b[G] = {};
-  for (long i = first; i < n; ++i) {
-    double *row = R + i * stride + first;
+OMKL_INLINE void factor_rows(double *R, long i, long end, long stride, const double *phi, const double *scale,
+                             const double *subtract, vec *b) {
+  for (; i < end; ++i) {
+    double *row = R + i * stride;
     for (long g = 0; g < G; ++g) {
       const vec r = load(row + g * W);
       if (COUNTS) store(row + g * W, scale[i] * r - subtract[i] * b[g]);
       b[g] += phi[i] * r;
     }
   }
+}
+
+// R = downdate(sqrt(counts) phi) R and Pz = R' phi, G registers of columns at a time, each from its first row with an
+// entry in R down; R stays as it is where the row does not count.
+template <long G, bool COUNTS>
+OMKL_INLINE void factor_columns(double *R, long first, long n, long stride, const double *phi, const double *scale,
+                                const double *subtract, double *Pz) {
+  vec b[G] = {};
+  R += first;
+  const auto until = [n, first](long g) { return first + g * W < n ? first + g * W : n; };  // the padding has no rows
+  long i = first;
+  if constexpr (G == 4) {
+    factor_rows<1, COUNTS>(R, i, until(1), stride, phi, scale, subtract, b);
+    factor_rows<2, COUNTS>(R, until(1), until(2), stride, phi, scale, subtract, b);
+    factor_rows<3, COUNTS>(R, until(2), until(3), stride, phi, scale, subtract, b);
+    i = until(3);
+  }
+  factor_rows<G, COUNTS>(R, i, n, stride, phi, scale, subtract, b);
   for (long g = 0; g < G; ++g) store(Pz + first + g * W, b[g]);
 }
 

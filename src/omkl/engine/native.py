@@ -2,13 +2,17 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Generic, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 P = TypeVar("P", bound=NamedTuple)
 
 
 def itself(problem: P) -> P:
     return problem
+
+
+def as_it_is(problem: object, state: Any) -> Any:
+    return state
 
 
 def every(problem: object) -> bool:
@@ -27,9 +31,12 @@ class Native(Generic[P]):
         Names of the state's arrays whose rows C++ reads in whole registers (`omkl.arrays.padded`).
     grows
         Names of the state's arrays that get longer along their last axis as rows are learned.
+    enlarged
+        (problem, state) -> the state with room for one more row, where C++ asks for it; the state itself unless given.
     """
 
     view: Callable[[P], object] = itself
     supports: Callable[[P], bool] = every
     padded: tuple[str, ...] = ("theta",)
     grows: tuple[str, ...] = ()
+    enlarged: Callable[[P, Any], Any] = as_it_is

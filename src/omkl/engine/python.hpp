@@ -33,7 +33,10 @@ struct References : Storage {
     Array array;
     if (!nb::try_cast(object, array, false)) {
       using Element = std::remove_const_t<typename Array::Scalar>;
-      const char *type = std::is_same_v<Element, double> ? "float64" : std::is_same_v<Element, bool> ? "bool" : "int64";
+      const char *type = std::is_same_v<Element, double>    ? "float64"
+                         : std::is_same_v<Element, bool>    ? "bool"
+                         : std::is_same_v<Element, uint8_t> ? "uint8"
+                                                            : "int64";
       throw nb::type_error((std::string(name) + " must be an array of " + type + " in C order").c_str());
     }
     objects.push_back(object);

@@ -101,9 +101,11 @@ class ProblemReader {
             s.number("resting_margin")};
   }
 
-  Frequencies frequencies(const char *name) {
+  // `least`: random features that there must be.
+  Frequencies frequencies(const char *name, long least = 1) {
     const auto [N, d, D, rows] = source().tensor(name);
-    require(N >= 1 && d >= 1 && D >= 1, "the problem needs kernels, features and random features");
+    require(N >= 1 && d >= 1 && D >= least, "the problem needs kernels, features and random features");
+    if (D == 0) return {N, d, 0, 0, rows, 0, storage_.zeros(d), -1, storage_.zeros(N)};
     const long P = padded(D);
     std::vector<double> largest(static_cast<size_t>(d));
     for (long row = 0; row < N * d; ++row)

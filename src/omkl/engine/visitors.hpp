@@ -6,6 +6,9 @@
 //   padded_array(name, pointer, shape)           rows padded to whole registers, as omkl.arrays.padded makes them
 //   array(name, pointer, shape)                  contiguous; of double, int64_t, or uint8_t for Python's bool
 //   growing_array(name, pointer, shape, capacity)  one more axis, of whole registers, longer than what is used
+//   rows_array(name, pointer, rows, shape)       contiguous, as many rows of this shape as there are; of double,
+//   int64_t
+//                                                or uint8_t for Python's uint8
 //   number(name, value)                          int64_t or double
 //   part(name, part, problem)                    calls part.visit(problem, visitor); "sets.0" is state.sets[0] in
 //   Python
@@ -66,6 +69,17 @@ class Binder : public Nested<Binder> {
   }
 
   template <class T>
+  void rows_array(const char *name, T *&pointer, int64_t &rows, Shape shape) {
+    auto a = references_.array<nb::ndarray<T, nb::c_contig, nb::device::cpu>>(object_, name);
+    bool right = a.ndim() == shape.size() + 1;
+    size_t k = 1;
+    for (auto n = shape.begin(); right && n != shape.end(); ++n) right = a.shape(k++) == static_cast<size_t>(*n);
+    if (!right) throw nb::value_error((std::string(name) + " must have rows of shape " + text(shape)).c_str());
+    pointer = a.data();
+    rows = static_cast<int64_t>(a.shape(0));
+  }
+
+  template <class T>
   void number(const char *name, T &value) {
     value = nb::cast<T>(object_.attr(name));
   }
@@ -102,6 +116,8 @@ class Numbers : public Nested<Numbers> {
   void array(const char *, T *&, Shape) {}
   void padded_array(const char *, double *&, Shape) {}
   void growing_array(const char *, double *&, Shape, int64_t &) {}
+  template <class T>
+  void rows_array(const char *, T *&, int64_t &, Shape) {}
 
   std::string enter(const char *name) {
     std::string outer = prefix_;

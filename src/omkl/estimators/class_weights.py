@@ -61,6 +61,12 @@ class ClassWeights:
         """The same before the first row."""
         return replace(self, counts={})
 
+    def replaced(self, given: ClassWeight, labels: Collection[Hashable]) -> Self:
+        """With other weights, from the next row on; rows are counted from there if they were not before."""
+        weights = checked_class_weight(given)
+        check_labels(weights, labels)
+        return replace(self, given=weights, counts=dict(self.counts))
+
     def of_all(self, y: Sequence[Hashable], weight: Vector | None) -> tuple[Self, Vector | None]:
         """The weights of rows that are all known beforehand, by the number of rows of each label; and these numbers."""
         out = self.fresh()

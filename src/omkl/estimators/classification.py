@@ -172,7 +172,8 @@ class ClassificationCore(LabelCore):
                 online.learn_unchecked(row, sign, weight)
             if self.inputs is not None:
                 self.inputs.commit()
-            self._learn_ids(y, weight)
+            if self.ids is not None:
+                self._learn_ids(y, weight)
 
     def encode_own(self, arrays: Arrays) -> dict[str, Json]:
         return {

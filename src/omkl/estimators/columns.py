@@ -3,6 +3,7 @@
 The first features are added to the problem by their names. Features that come later, one row after another, are given
 columns that are there already: room is made for as many as there are, so that most new features cost nothing. Beyond a
 limit features share columns, and which one is a hash of the name: memory is bounded however many names there are.
+Statistics of columns of many categories share none, since the numbers of buckets cannot be added to anything.
 """
 
 import copy
@@ -15,6 +16,7 @@ import numpy as np
 from omkl import algorithms
 from omkl.algorithms.base import AlgorithmSettings
 from omkl.arrays import Matrix, Vector
+from omkl.names import ID_PARTS
 
 MAX_NAMED = 16  # with more features than this, those that come later are not added by their names
 
@@ -23,6 +25,12 @@ class Limits(NamedTuple):
     own: int  # features that have a column of their own
     shared: int  # columns that all others share
     room: int  # columns that are made first for features to come
+    statistics: int = 300  # that have columns of their own behind these
+
+    @property
+    def most(self) -> int:
+        """Columns that there may ever be behind those that were added by their names."""
+        return self.own + self.shared + self.statistics
 
 
 OF_SPARSE = Limits(4096, 1024, 64)  # with an algorithm that has sparse inputs
@@ -66,12 +74,24 @@ class Columns:
     @property
     def own(self) -> tuple[Hashable, ...]:
         """The features that have a column of their own."""
-        return self.names[: max(self.limits.own, self.named)] if self.room else self.names
+        if not self.room:
+            return self.names
+        first = max(self.limits.own, self.named)
+        return (*self.names[:first], *filter(is_statistic, self.names[first:]))
 
     @property
     def full(self) -> bool:
         """Whether a name that is not known shares its column."""
         return bool(self.room) and len(self.names) >= self.limits.own
+
+    @property
+    def statistics(self) -> int:
+        """Statistics whose columns are behind the limit of features."""
+        return sum(map(is_statistic, self.names[self.limits.own :])) if self.room else 0
+
+    def _has_own(self, name: Hashable) -> bool:
+        """Whether a feature that is not known will have a column of its own, though there are as many as may be."""
+        return is_statistic(name) and self.statistics < self.limits.statistics
 
     @property
     def sharing(self) -> bool:
@@ -90,12 +110,17 @@ class Columns:
         """With further features, in columns that are there already as far as there are."""
         if not self.room and len(self.names) + len(new) <= MAX_NAMED:
             return self.with_names(new)
-        own = new[: max(self.limits.own - len(self.names), 0)]
-        shared = sorted({self.shared_name(name) for name in new[len(own) :]} - self.index.keys())
+        free = max(self.limits.own - len(self.names), 0)
+        own, others = list(new[:free]), new[free:]
+        statistics = [name for name in others if is_statistic(name)][: self.limits.statistics - self.statistics]
+        own += statistics
+        names = {self.shared_name(name) for name in others if name not in statistics}
+        shared = sorted(name for name in names if name not in self.index)
         room = max(self.room, self.limits.room)
         while room < len(self.names) + len(own) + len(shared) - self.named:
             room *= 2
-        return self._extended([*own, *shared], min(room, self.limits.own + self.limits.shared))
+        most = self.limits.own + self.limits.shared + self.statistics + len(statistics)
+        return self._extended([*own, *shared], min(room, most))
 
     def with_often(self, new: Sequence[Hashable], row: set[Hashable], X: Matrix) -> Self:
         """With the further features of this row; all rows before it, X, will be learned again.
@@ -117,7 +142,7 @@ class Columns:
 
     def place(self, name: Hashable) -> int | None:
         """The column of a feature; None if it has none."""
-        if (place := self.index.get(name)) is None and self.full:
+        if (place := self.index.get(name)) is None and self.full and not self._has_own(name):
             place = self.index.get(self.shared_name(name))
         return place
 
@@ -137,6 +162,11 @@ class Columns:
         rows = np.full((len(X), self.number), missing)
         self.fill(rows.T, names, X.T)
         return rows
+
+
+def is_statistic(name: Hashable) -> bool:
+    """Whether a feature is called like a statistic of a column of many categories."""
+    return isinstance(name, str) and name.startswith(ID_PARTS)
 
 
 def added(first: Vector, second: float | Vector) -> Vector:

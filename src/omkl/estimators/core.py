@@ -14,7 +14,7 @@ import numpy as np
 
 from omkl.algorithms.base import AlgorithmSettings, Task
 from omkl.arrays import Array, Index, Matrix, Vector
-from omkl.estimators.class_weights import ClassWeights
+from omkl.estimators.class_weights import ClassWeight, ClassWeights
 from omkl.estimators.columns import Columns, limits_of
 from omkl.estimators.id_column import CODES, label_code
 from omkl.estimators.inputs import NamedInputs
@@ -256,6 +256,11 @@ class LabelCore(Core):
                 class_weights = self.class_weights.copy()
                 self.learn_weighted_row(x, y, class_weights.of_row(y, weight))
                 self.class_weights = class_weights
+
+    def use_class_weight(self, given: ClassWeight) -> None:
+        """Let later rows have these weights, should they not have them already; all labels known keep their counts."""
+        if given != self.class_weights.given:
+            self.class_weights = self.class_weights.replaced(given, self.labels)
 
     def follow_order(self, label: Hashable, stacklevel: int) -> None:
         """A warning where single rows come sorted by label."""

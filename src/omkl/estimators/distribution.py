@@ -83,7 +83,7 @@ class DistributionRegressionCore(NumberCore):
 
     def predict_row(self, x: Cells) -> float:
         with self._lock:
-            return float(self.online.predict_rows_unchecked(self.row(x, learn=False)[None])[0, 0])
+            return self.online.predict_rows_unchecked(self.row(x, learn=False)[None]).item(0)
 
     def predict_std_row(self, x: Cells) -> tuple[float, float]:
         with self._lock:
@@ -98,7 +98,8 @@ class DistributionRegressionCore(NumberCore):
     def learn_row(self, x: Cells, y: float, weight: float) -> None:
         with self._lock:
             self.online.learn_unchecked(self.row(x, learn=True), y, weight)
-            self._learn_ids(y, weight)
+            if self.ids is not None:
+                self._learn_ids(y, weight)
 
     def encode_own(self, arrays: Arrays) -> dict[str, Json]:
         return {}
@@ -194,7 +195,8 @@ class DistributionClassificationCore(LabelCore):
             if y not in self._labels:
                 self._add_label(y)
             self.online.learn_unchecked(row, float(self._labels.index(y)), weight)
-            self._learn_ids(y, weight)
+            if self.ids is not None:
+                self._learn_ids(y, weight)
 
     def encode_own(self, arrays: Arrays) -> dict[str, Json]:
         return {"labels": [plain(label) for label in self._labels]}

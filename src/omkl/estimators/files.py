@@ -110,8 +110,9 @@ def require_class(kind: type[EstimatorParameters], core: Core) -> None:
 
 
 def renamed(learner: str, body: Json) -> dict[str, Json]:
-    names = algorithms.get(learner).renamed
-    return {names.get(name, name): value for name, value in body.items()}
+    """Settings or parameters under their names of today, with those that there were not."""
+    algorithm = algorithms.get(learner)
+    return dict(algorithm.before) | {algorithm.renamed.get(name, name): value for name, value in body.items()}
 
 
 def encode_core(core: Core | None, arrays: Arrays, compact: bool) -> Json:
@@ -218,7 +219,7 @@ def decode_columns(learner: str, names: tuple[Hashable, ...], body: Json) -> Col
     named, room = body.get("named", len(names)), body.get("room", 0)
     limits = limits_of(learner)
     demand(
-        is_count(named) and is_count(room) and room <= limits.own + limits.shared,
+        is_count(named) and is_count(room) and room <= limits.most,
         "the number of columns must be a count",
     )
     demand(1 <= named <= len(names) <= named + room, "names and columns differ in number")

@@ -7,14 +7,17 @@ before a row count for it. Memory is bounded: there are only so many buckets.
 """
 
 import math
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
-from omkl.arrays import Vector
-from omkl.names import ID_PARTS, id_features
+from omkl.arrays import Index, Matrix, Vector
+from omkl.engine import id_rows
+from omkl.names import BUCKETS, ID_PARTS, id_features
 
 INPUTS = 16  # features that the linear models of a column use
+DISTINCT = 64  # rows; of more it is found out how many buckets they have before memory is reserved
 FARTHEST = 4.0  # standard deviations; inputs beyond count as so far, so that no single row decides a model
 COUNT, MEAN, SQUARES = range(3)  # rows of the statistics of inputs
 GOLDEN_ANGLE = math.pi * (3 - math.sqrt(5))
@@ -36,9 +39,10 @@ def has_ids(names: Iterable[Hashable]) -> bool:
 class IdColumn:
     """The buckets of one column.
 
-    A bucket is (count, mean of the codes, linear model of each code, variances of the weights). Its model starts at 0
-    with variance 1, around the mean of all targets, and takes a Kalman filter's step for each row, of which only the
-    variances, not the covariances, are kept; the noise has variance 1, and inputs are standardised.
+    A bucket's record is (count, mean of the codes, linear model of each code, variances of the weights). Its model
+    starts at 0 with variance 1, around the mean of all targets, and takes a Kalman filter's step for each row, of which
+    only the variances, not the covariances, are kept; the noise has variance 1, and inputs are standardised. Rows are
+    learned by the engine (`engine/ids.hpp`), to which these arrays belong.
     """
 
     def __init__(self, own: str, codes: int) -> None:
@@ -47,14 +51,20 @@ class IdColumn:
         self.inputs: list[str] = []  # features of the linear models
         self.scaling = np.zeros((3, INPUTS))
         self.overall = np.zeros(1 + codes)  # count and mean of the codes of all rows
-        self.buckets: dict[int, Vector] = {}
+        self.fill({})
+
+    def fill(self, buckets: Mapping[int, Vector]) -> None:
+        """Let these be all buckets that have rows."""
+        self.used = len(buckets)
+        self.records = np.array(list(buckets.values()), dtype=np.float64).reshape(-1, bucket_size(self.codes))
+        self.places = np.array(list(buckets), dtype=np.int64)  # the bucket of each record
+        self.slots = np.full(BUCKETS, -1, dtype=np.int64)  # the record of each bucket, -1 for none
+        self.slots[self.places] = np.arange(self.used)
 
     @property
-    def start(self) -> Vector:
-        """A bucket without rows."""
-        bucket = np.zeros(bucket_size(self.codes))
-        bucket[-1 - INPUTS :] = 1.0
-        return bucket
+    def buckets(self) -> dict[int, Vector]:
+        """The records by their buckets, in the order in which these came."""
+        return dict(zip(self.places[: self.used].tolist(), self.records[: self.used], strict=True))
 
     def add_inputs(self, names: Sequence[Hashable]) -> None:
         """Let the linear models use features that have become known, as long as there is room."""
@@ -63,63 +73,49 @@ class IdColumn:
         new = [text for text in texts if not text.startswith(made) and text not in self.inputs]
         self.inputs += new[: INPUTS - len(self.inputs)]
 
-    def _standardised(self, x: Vector) -> Vector:
-        """1, and the inputs, 0 where one is missing or has not varied."""
-        count, mean, squares = self.scaling[:, : len(x)]
-        z = np.zeros(1 + INPUTS)
-        z[0] = 1.0
-        known = (squares > 0) & ~np.isnan(x)
-        deviation = np.sqrt(np.divide(squares, count, out=np.ones(len(x)), where=known))
-        np.divide(x - mean, deviation, out=z[1 : 1 + len(x)], where=known)
-        return np.clip(z, -FARTHEST, FARTHEST, out=z)
+    def values(self, numbers: Vector, X: Matrix) -> Matrix:
+        """(rows, names): the features of rows; one without a bucket is like one whose bucket is new."""
+        return self._rows(numbers, X, None, None)
 
-    def _predicted(self, bucket: Vector, z: Vector) -> Vector:
-        """What the models of a bucket predict, for each code."""
-        weights = bucket[1 + self.codes : -1 - INPUTS].reshape(self.codes, -1)
-        out: Vector = self.overall[1:] + (weights * z).sum(axis=1)
+    def learn(self, numbers: Vector, X: Matrix, codes: Matrix, weight: Vector | None) -> Matrix:
+        """The same for rows of which each is learned before the next."""
+        new = len(numbers) if len(numbers) < DISTINCT else len(np.unique(numbers))
+        if (least := min(self.used + new, BUCKETS)) > len(self.records):
+            more = min(max(least, 2 * len(self.records)), BUCKETS) - len(self.records)
+            records, places = np.pad(self.records, ((0, more), (0, 0))), np.pad(self.places, (0, more))
+            self.records, self.places = records, places
+        return self._rows(numbers, X, codes, weight)
+
+    def _rows(self, numbers: Vector, X: Matrix, codes: Matrix | None, weight: Vector | None) -> Matrix:
+        out = np.empty((len(numbers), len(self.names)))
+        self.used = id_rows(
+            numbers, X, codes, weight, FARTHEST, self.scaling, self.overall, self.slots, self.places, self.records,
+            self.used, out,
+        )  # fmt: skip
         return out
 
-    def values(self, number: float, x: Vector) -> list[float]:
-        """The features of a row in the order of `names`; one without a bucket is like one whose bucket is new."""
-        bucket = self.buckets.get(-1 if number != number else int(number))
-        bucket = self.start if bucket is None else bucket
-        count, means = bucket[0], bucket[1 : 1 + self.codes]
-        means = (count * means + self.overall[1:]) / (count + 1)
-        fits = self._predicted(bucket, self._standardised(x))
-        out = [math.log1p(count)]
-        for pair in zip(means.tolist(), fits.tolist(), strict=True):
-            out += pair
-        return out
+    def before(self, numbers: Vector) -> "Before":
+        """What learning rows of these buckets will change, as it is now."""
+        places = numbers[(numbers >= 0) & (numbers < BUCKETS)].astype(np.int64)
+        slots = np.unique(self.slots[places])
+        slots = slots[slots >= 0]
+        return Before(self.scaling.copy(), self.overall.copy(), self.used, slots, self.records[slots])
 
-    def learn(self, number: float, x: Vector, code: Vector, weight: float) -> None:
-        """Learn a row."""
-        if weight == 0:
-            return
-        if number == number:
-            place = int(number)
-            bucket = self.start if place not in self.buckets else self.buckets[place].copy()
-            z = self._standardised(x)
-            error = code - self._predicted(bucket, z)
-            variances = bucket[-1 - INPUTS :]
-            gain = variances * z
-            step = gain / ((gain * z).sum() + 1 / weight)
-            weights = bucket[1 + self.codes : -1 - INPUTS].reshape(self.codes, -1)
-            weights += error[:, None] * step
-            variances -= step * gain
-            _add_to_mean(bucket[: 1 + self.codes], code, weight)
-            self.buckets[place] = bucket
-        _add_to_mean(self.overall, code, weight)
-        known = ~np.isnan(x)
-        count, mean, squares = self.scaling[:, : len(x)]
-        count += weight * known
-        difference = np.where(known, x - mean, 0.0)
-        mean += np.divide(weight * difference, count, out=np.zeros(len(x)), where=known)
-        squares += weight * difference * np.where(known, x - mean, 0.0)
+    def restore(self, before: "Before") -> None:
+        """Forget rows that were learned since."""
+        self.scaling, self.overall, self.used = before.scaling, before.overall, before.used
+        self.records[before.slots] = before.records
+        self.slots[self.slots >= self.used] = -1
 
 
-def _add_to_mean(record: Vector, code: Vector, weight: float) -> None:
-    record[0] += weight
-    record[1:] += (weight / record[0]) * (code - record[1:])
+class Before(NamedTuple):
+    """A column of many categories before rows were learned."""
+
+    scaling: Matrix
+    overall: Vector
+    used: int
+    slots: Index  # of the records that changed
+    records: Matrix
 
 
 def bucket_size(codes: int) -> int:

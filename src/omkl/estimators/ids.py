@@ -1,27 +1,19 @@
 """Columns of many categories in the rows of a core."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 
 from omkl.algorithms.invariants import is_count
 from omkl.arrays import Matrix, Vector
 from omkl.estimators.columns import Columns
-from omkl.estimators.id_column import COUNT, INPUTS, SQUARES, IdColumn, bucket_size, has_ids
+from omkl.estimators.id_column import COUNT, INPUTS, SQUARES, Before, IdColumn, bucket_size, has_ids
 from omkl.estimators.rows import Row
 from omkl.names import BUCKETS, ID_PARTS, id_features
 from omkl.persist import Arrays, Json, claims, demand, float_array
-
-
-class Before(NamedTuple):
-    """What learning a chunk of rows changed in a column, as it was before."""
-
-    scaling: Matrix
-    overall: Vector
-    buckets: dict[int, Vector | None]
 
 
 class IdStatistics:
@@ -53,59 +45,42 @@ class IdStatistics:
         """A row of features with the statistics in it."""
         out = dict(x)
         for column in self.columns:
-            out.update(zip(column.names, column.values(*_of_row(column, x)), strict=True))
+            out.update(zip(column.names, column.values(*_of_row(column, x))[0].tolist(), strict=True))
         return out
 
-    def learn_features(self, x: Mapping[Hashable, float], code: Vector, weight: float) -> None:
+    def learn_features(self, x: Mapping[Hashable, float], code: Matrix, weight: float) -> None:
         """Learn a row of features as it was before the statistics came in."""
         for column in self.columns:
-            column.learn(*_of_row(column, x), code, weight)
+            column.learn(*_of_row(column, x), code, np.array([weight], dtype=np.float64))
 
     def rows(self, X: Matrix, columns: Columns) -> Matrix:
         """Rows with the statistics in them."""
-        return self._replaced(X, columns, lambda column, k, number, x: None)
+        out = X.copy()
+        for column in self.columns:
+            out[:, _places(column.names, columns)] = column.values(*_of_rows(column, X, columns))
+        return out
 
-    def learn_rows(
-        self, X: Matrix, columns: Columns, codes: Matrix, weight: Vector | None, before: list[Before]
-    ) -> Matrix:
-        """The same, each row being learned before the next; `before` is what `restore` needs to undo it."""
-        kept = {column.own: part.buckets for column, part in zip(self.columns, before, strict=True)}
+    def learn_rows(self, X: Matrix, columns: Columns, codes: Matrix, weight: Vector | None) -> Matrix:
+        """The same, each row being learned before the next."""
+        out = X.copy()
+        for column in self.columns:
+            out[:, _places(column.names, columns)] = column.learn(*_of_rows(column, X, columns), codes, weight)
+        return out
 
-        def learn(column: IdColumn, k: int, number: float, x: Vector) -> None:
-            if number == number:
-                kept[column.own].setdefault(int(number), column.buckets.get(int(number)))
-            column.learn(number, x, codes[k], 1.0 if weight is None else float(weight[k]))
-
-        return self._replaced(X, columns, learn)
-
-    def unchanged(self) -> list[Before]:
-        """For `learn_rows`: nothing has changed yet."""
-        return [Before(column.scaling.copy(), column.overall.copy(), {}) for column in self.columns]
+    def before(self, X: Matrix, columns: Columns) -> list[Before]:
+        """What `restore` needs to undo `learn_rows`."""
+        return [column.before(_of_rows(column, X, columns)[0]) for column in self.columns]
 
     def restore(self, before: list[Before]) -> None:
-        for column, (scaling, overall, buckets) in zip(self.columns, before, strict=True):
-            column.scaling, column.overall = scaling, overall
-            for place, bucket in buckets.items():
-                if bucket is None:
-                    column.buckets.pop(place, None)
-                else:
-                    column.buckets[place] = bucket
-
-    def _replaced(self, X: Matrix, columns: Columns, then: Callable[[IdColumn, int, float, Vector], None]) -> Matrix:
-        place, out = columns.index, X.copy()
-        for column in self.columns:
-            at, inputs = [place[name] for name in column.names], [place[name] for name in column.inputs]
-            for k, (number, x) in enumerate(zip(X[:, at[0]].tolist(), X[:, inputs], strict=True)):
-                out[k, at] = column.values(number, x)
-                then(column, k, number, x)
-        return out
+        for column, part in zip(self.columns, before, strict=True):
+            column.restore(part)
 
     # Model files
 
     def encode(self, arrays: Arrays) -> Json:
         for k, column in enumerate(self.columns):
             arrays[f"ids.{k}.scaling"], arrays[f"ids.{k}.overall"] = column.scaling, column.overall
-            arrays[f"ids.{k}.buckets"] = np.array([*column.buckets.values()]).reshape(-1, bucket_size(self.codes))
+            arrays[f"ids.{k}.buckets"] = column.records[: column.used]
         return [[column.own, column.inputs, list(column.buckets)] for column in self.columns]
 
     @classmethod
@@ -134,15 +109,26 @@ class IdStatistics:
             counts = (column.scaling[[COUNT, SQUARES]], column.overall[:1], records[:, :1], variances)
             demand(all((part >= 0).all() for part in counts) and bool((variances <= 1).all()),
                    "a count or a variance of a column cannot be")  # fmt: skip
-            column.buckets = {place: record.copy() for place, record in zip(places, records, strict=True)}
+            column.fill(dict(zip(places, records, strict=True)))
             self.columns.append(column)
         demand(len({column.own for column in self.columns}) == len(self.columns), "a column comes twice")
         return self
 
 
-def _of_row(column: IdColumn, x: Mapping[Hashable, float]) -> tuple[float, Vector]:
+def _of_row(column: IdColumn, x: Mapping[Hashable, float]) -> tuple[Vector, Matrix]:
     """The number of the bucket, and the inputs of the linear models."""
-    return x.get(column.names[0], np.nan), np.array([x.get(name, np.nan) for name in column.inputs], dtype=np.float64)
+    number, inputs = x.get(column.names[0], np.nan), [[x.get(name, np.nan) for name in column.inputs]]
+    return np.array([number], dtype=np.float64), np.array(inputs, dtype=np.float64)
+
+
+def _of_rows(column: IdColumn, X: Matrix, columns: Columns) -> tuple[Vector, Matrix]:
+    """The same for rows."""
+    number = X[:, columns.index[column.names[0]]]
+    return np.ascontiguousarray(number), np.ascontiguousarray(X[:, _places(column.inputs, columns)])
+
+
+def _places(names: Sequence[str], columns: Columns) -> list[int]:
+    return [columns.index[name] for name in names]
 
 
 class WithIds(ABC):
@@ -169,9 +155,9 @@ class WithIds(ABC):
         if self.ids is None:
             yield X
             return
-        before = self.ids.unchanged()
+        before = self.ids.before(X, self.columns)
         try:
-            yield self.ids.learn_rows(X, self.columns, self._codes(y), weight, before)
+            yield self.ids.learn_rows(X, self.columns, self._codes(y), weight)
         except BaseException:  # also too little memory, or Ctrl-C
             self.ids.restore(before)
             raise
@@ -187,8 +173,8 @@ class WithIds(ABC):
 
     def _learn_ids(self, y: Any, weight: float) -> None:
         """Learn the target of the row that `row` returned last."""
-        if self.ids is not None:
-            self.ids.learn_features(self._row_before, self._codes([y])[0], weight)
+        if self.ids is not None:  # most callers have looked, to save a call
+            self.ids.learn_features(self._row_before, self._codes([y]), weight)
 
     def row_with_ids(self, x: Row) -> Row:
         """The same for one row of features, which may be learned next."""

@@ -13,7 +13,7 @@ from omkl.engine import gather, gather_indexed
 from omkl.errors import SharedFeaturesWarning
 from omkl.estimators.columns import Columns, problem_of
 from omkl.estimators.ids import WithIds
-from omkl.estimators.rows import Cells, NotANumber, Row, check_row, encoder_after, in_order, not_a_number
+from omkl.estimators.rows import Cells, NotANumber, Row, as_row, check_row, encoder_after, in_order, not_a_number
 from omkl.lock import Locked, ModelLock, locked
 from omkl.online import Online
 from omkl.scaling import InputScaler
@@ -33,11 +33,12 @@ class NamedInputs(WithIds, Locked):
     inputs: InputScaler | None
     online: Online
     encoder: "Encoder | None" = None  # makes features of cells, once there were others than numbers
-    _not_copied: ClassVar[tuple[str, ...]] = ("_lock", "_raw", "_row")
+    _not_copied: ClassVar[tuple[str, ...]] = ("_lock", "_raw", "_row", "_missing")
 
     def _set_up(self) -> None:
         self._lock = ModelLock()
         self._raw, self._row = np.empty(self.columns.number), np.empty(self.columns.number)
+        self._missing = self.missing
 
     @property
     def learners(self) -> list[Online]:
@@ -71,10 +72,21 @@ class NamedInputs(WithIds, Locked):
 
         A missing feature counts as its running mean, or as 0 where inputs are not scaled.
         """
+        if type(x) is not dict:
+            x = as_row(x)
         if self.encoder is not None:
             return self._table_features(self.encoder.row(x, learn), learn)
+        if self.ids is not None:  # of an encoder that others have, as Lags do
+            return self._table_features(x, learn)
+        if not self.columns.room:  # as below, for known numbers; a call less for most rows that ever come
+            names = self.columns.names
+            if self.inputs is None:
+                if gather(x, names, self._missing, self._raw) == len(x):
+                    return self._raw
+            elif self.inputs.transform_dict(x, names, self._raw, self._row) == len(x):
+                return self._row
         try:
-            return self._features(x, learn)  # type: ignore[arg-type]  # other cells than numbers are noticed
+            return self._features(x, learn)
         except NotANumber:
             encoder = encoder_after(self.columns.own, self.codes)
             features = encoder.row(x, learn)
@@ -132,16 +144,20 @@ class NamedInputs(WithIds, Locked):
     def add_features(self, names: Iterable[Hashable], fills: Mapping[Any, float] = NOT_FILLED) -> None:
         """Make the features of a row known: a problem with a column for each of them, the state grown to fit.
 
-        `fills` has the values of features that stand for something where nothing is known, as 0 does for a category:
-        once there are such, features are added by their names. Until then, and for ever if they were many by then, they
-        are given columns made ahead once there are many. What the features are decides, not how they came: all
-        interfaces give the same. An error, such as too little memory, leaves everything as it was.
+        Once there are many, features are given columns made ahead, those that came after the first rows for ever: to
+        add one by its name changes what the random features of all others are. `fills` has the values of features that
+        stand for something where nothing is known, as 0 does for a category: where there are such, all features of the
+        first rows are added by their names, however many they are. What the features are decides, not how they came:
+        all interfaces give the same. An error, such as too little memory, leaves everything as it was.
         """
         names = set(names)
         if not (new := in_order({name for name in names if self.columns.place(name) is None})):
             return
         rows = None if self.columns.room else self._all_rows()
-        if not (self.columns.room or all(np.isnan(fills.get(name, np.nan)) for name in (*self.names, *new))):
+        by_name = rows is not None or self.online.algorithm.widened is None
+        if by_name and not (
+            self.columns.room or all(np.isnan(fills.get(name, np.nan)) for name in (*self.names, *new))
+        ):
             columns = self.columns.with_names(new)
         elif rows is None:
             columns = self.columns.with_late(new)
@@ -161,9 +177,7 @@ class NamedInputs(WithIds, Locked):
         """Continue with these columns, which begin with those that there are."""
         widened = None if columns.named > self.columns.named else self.online.algorithm.widened
         problem = self._problem(columns) if widened is None else widened(self.online.problem, columns.room)
-        grown = [online.copy() for online in self.learners]
-        for online in grown:
-            online.change_problem(problem)
+        grown = [online.with_problem(problem) for online in self.learners]
         inputs = None if self.inputs is None else self.inputs.extended(columns.number - self.columns.number)
         raw, row = np.empty(columns.number), np.empty(columns.number)
         for online, longer in zip(self.learners, grown, strict=True):

@@ -87,7 +87,8 @@ class RegressionCore(NumberCore):
                 self.online.learn_unchecked(row, self.target.transform_one(y), weight)
                 self.target.commit()
                 self.inputs.commit()
-            self._learn_ids(y, weight)
+            if self.ids is not None:
+                self._learn_ids(y, weight)
 
     def encode_own(self, arrays: Arrays) -> dict[str, Json]:
         if self.target is not None:

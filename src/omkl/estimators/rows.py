@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Collection, Hashable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,10 +18,21 @@ Cells = Mapping[Hashable, object]  # of a row: numbers, text, timestamps, None
 
 def check_row(x: Cells) -> Vector:
     """The values of a row of numbers, which is refused before any of its features becomes known."""
+    x = as_row(x)
     names, values = tuple(x), np.empty(len(x))
-    if (found := gather(x, names, 0.0, values)) < 0:  # type: ignore[arg-type]  # it looks at every value
+    if (found := gather(x, names, 0.0, values)) < 0:
         raise not_a_number(x, names[-1 - found])
     return values
+
+
+def as_row(x: Cells) -> dict[Any, Any]:
+    """A row as the engine reads it; what is no dictionary is refused."""
+    if isinstance(x, dict):
+        return x
+    if not isinstance(x, Mapping):
+        hint = "; use x.to_dict()" if hasattr(x, "to_dict") else ""
+        raise TypeError(f"x must be a dictionary of features, such as {{'size': 3.5}}, got {type(x).__name__}{hint}")
+    return dict(x)
 
 
 def encoder_after(names: Sequence[Hashable], codes: int) -> "Encoder":

@@ -2,5 +2,6 @@
 
 from omkl.fleet import codec as codec  # makes fleets known to omkl.save and omkl.load
 from omkl.fleet.local import Fleet
+from omkl.fleet.pooled import PooledFleet
 
-__all__ = ["Fleet"]
+__all__ = ["Fleet", "PooledFleet"]

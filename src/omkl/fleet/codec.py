@@ -5,13 +5,17 @@ import numpy as np
 from omkl import persist
 from omkl.arrays import Array
 from omkl.estimators import files, sklearn
+from omkl.estimators.core import restored
+from omkl.fleet.corrections import Corrections, Shares
 from omkl.fleet.inputs import Key
 from omkl.fleet.local import Fleet
 from omkl.fleet.models import KeyedModels
+from omkl.fleet.pooled import PooledFleet
 from omkl.fleet.storage import FIRST_ROWS, FirstRows
 from omkl.fleet.template import Learned, Template
 from omkl.validation import LARGEST_TARGET
 
+SHARES = ("squares", "products", "counts", "shares")
 FORMER_NAMES = {"may_diverge": "wild", "fingerprint": "mark"}  # in files of earlier versions
 
 
@@ -97,6 +101,73 @@ def _first_rows(key: Key, n: object, parts: persist.Arrays, d: int, classes: Arr
     return FirstRows(key, X, classes[y.astype(np.intp)])
 
 
+# A pooled fleet: the pool and the keys' own models as they are by themselves, and the arrays of the corrections
+
+
+def _encode_pooled(fleet: PooledFleet, compact: bool) -> tuple[persist.Json, persist.Arrays]:
+    arrays: persist.Arrays = {}
+    with fleet._lock:
+        body: dict[str, persist.Json] = {
+            "pool": persist.encode_part(fleet.pool, arrays, "pool:", compact),
+            "fleet": persist.encode_part(fleet.fleet, arrays, "fleet:", compact),
+            "keys": list(fleet._keys),
+            "t": fleet._shares.t,
+        }
+        if fleet._corrections is not None:
+            corrections, count = fleet._corrections, len(fleet._keys)
+            arrays |= {f"correction {name}": getattr(corrections, name)[:count] for name in ("squares", "products")}
+            arrays |= {"correction rows": corrections.rows[:count], "inputs": corrections.inputs.stats}
+            arrays |= {f"share {name}": getattr(fleet._shares, name) for name in SHARES}
+    return body, arrays
+
+
+def _decode_pooled(body: persist.Json, arrays: persist.Arrays) -> PooledFleet:
+    own = persist.decode_part(body["fleet"], arrays, "fleet:")
+    pool = persist.decode_part(body["pool"], arrays, "pool:")
+    persist.demand(type(own) is Fleet and own.classes is None, "no fleet of regressors")
+    persist.demand(type(pool) in sklearn.ESTIMATORS.values(), "the pool is no estimator")
+    fleet = PooledFleet(own.learner, pool, seed=own.seed)
+    fleet.fleet = own
+    persist.demand(set(body["keys"]) == set(own) and len(body["keys"]) == len(own), "keys and models differ")
+    started = own._models is not None
+    persist.demand(started == hasattr(pool, "core_"), "the pool and the keys have not seen the same rows")
+    if own._models is None:
+        return fleet
+    d, count = own._models.template.n_features, len(own)
+    persist.demand(pool.n_features_in_ == d, "the pool and the keys have other features")
+    corrections = Corrections(d, count)
+    shapes = {"squares": (count, d + 1, d + 1), "products": (count, d + 1)}
+    for name, shape in shapes.items():
+        setattr(corrections, name, _finite(arrays, f"correction {name}", shape))
+    rows = np.asarray(arrays["correction rows"], dtype=np.int64)
+    persist.demand(rows.shape == (count,) and bool((rows >= 0).all()), "no counts of rows")
+    corrections.rows = rows
+    restored(corrections.inputs, persist.float_array(arrays, "inputs"))
+    shares = Shares()
+    persist.demand(type(body["t"]) is int and body["t"] >= 0, "the number of rows is none")
+    shares.t = body["t"]
+    for name in SHARES:
+        setattr(shares, name, _finite(arrays, f"share {name}", getattr(shares, name).shape))
+    persist.demand(bool((shares.counts >= 0).all() and (shares.shares >= 0).all() and (shares.shares <= 1).all()),
+                   "a count or a share cannot be")  # fmt: skip
+    for squares in (corrections.squares, shares.squares):
+        least = -1e-9 * (1 + np.trace(squares, axis1=1, axis2=2))
+        semidefinite = np.array_equal(squares, squares.transpose(0, 2, 1)) and (
+            not len(squares) or bool((np.linalg.eigvalsh(squares)[:, 0] >= least).all())
+        )
+        persist.demand(semidefinite, "sums of squares cannot be")
+    fleet.pool, fleet._corrections, fleet._shares = pool, corrections, shares
+    fleet._add(body["keys"])
+    return fleet
+
+
+def _finite(arrays: persist.Arrays, name: str, shape: tuple[int, ...]) -> Array:
+    values = persist.float_array(arrays, name)
+    persist.demand(values.shape == shape, f"{name} has the wrong shape")
+    persist.require_finite(values, f"of {name}")
+    return values
+
+
 # One key
 
 
@@ -109,4 +180,5 @@ def _decode_key(body: persist.Json, arrays: persist.Arrays) -> Learned:
 
 
 persist.register("fleet", persist.Codec((Fleet,), _encode_fleet, _decode_fleet))
+persist.register("pooled-fleet", persist.Codec((PooledFleet,), _encode_pooled, _decode_pooled))
 persist.register("fleet-key", persist.Codec((Learned,), _encode_key, _decode_key))

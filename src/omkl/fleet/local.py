@@ -1,6 +1,7 @@
 """`Fleet`: a model for every key on one machine."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TypedDict
 
 import numpy as np
 from narwhals.typing import IntoDataFrame
@@ -13,6 +14,7 @@ from omkl.errors import DivergenceError
 from omkl.estimators import sklearn
 from omkl.estimators.sklearn import unchecked
 from omkl.estimators.sklearn.base import Estimator
+from omkl.estimators.tally import Tally
 from omkl.fleet import inputs
 from omkl.fleet.groups import DeferredInterrupt, Threads
 from omkl.fleet.inputs import Key
@@ -22,6 +24,15 @@ from omkl.lock import ModelLock
 from omkl.validation import LARGEST_SAFE
 
 NOT_STARTED = "nothing has been learned yet: the features are known from the first batch on"
+
+
+class FleetStats(TypedDict):
+    """What `Fleet.stats` returns; a fleet predicts no intervals while it learns, and reports no changes."""
+
+    rows: int
+    keys: int
+    rmse: float | None  # of numbers
+    accuracy: float | None  # of labels
 
 
 class Fleet:
@@ -73,6 +84,7 @@ class Fleet:
         self._models: KeyedModels | None = None  # until the first batch shows how many features there are
         self._threads = Threads(threads or cores())
         self._lock = ModelLock()
+        self._tally, self._rows = Tally(), 0
 
     # Learning and predicting
 
@@ -196,6 +208,18 @@ class Fleet:
                 raise KeyError(f"no row of key {key!r} has been learned; there is nothing to forget")
             self._models.remove(key)
 
+    def stats(self) -> FleetStats:
+        """Rows learned by this fleet in this process, and how good the predictions were that were made before each.
+
+        >>> fleet = Fleet(seed=1)
+        >>> _ = fleet.learn_rows(["a", "b"], [[1.0], [2.0]], [3.0, 4.0])
+        >>> fleet.stats()
+        {'rows': 2, 'keys': 2, 'rmse': 3.5355339059327378, 'accuracy': None}
+        """
+        with self._lock:
+            found = self._tally.stats(None)
+            return {"rows": self._rows, "keys": len(self), "rmse": found["rmse"], "accuracy": found["accuracy"]}
+
     def fresh(self, key: Key, n_features: int | None = None) -> Estimator:
         """The key's model before its first row: an estimator with the seed that the fleet gives it.
 
@@ -263,6 +287,11 @@ class Fleet:
         if refused is None or not refused.undone:
             self._models, self._may_diverge = models, may_diverge
         if refused is None:
+            if self.classes is None:
+                self._tally.numbers(out.astype(np.float64), y.astype(np.float64))
+            else:
+                self._tally.labels(out, y)
+            self._rows += len(keys)
             return out
         consequence = "rows of other keys may have been learned: continue from the last saved file"
         row, error = refused.failure

@@ -21,7 +21,7 @@ from omkl.fleet.template import Template, key_generator
 from omkl.generator import PCG64State, pcg64
 from omkl.online import Checkpoint
 
-BLOCK = 256  # records of a block
+BLOCK, BLOCK_BYTES = 256, 1 << 26  # records of a block, at most; and as many as these bytes hold, but at least one
 FIRST_ROWS = 16  # of a key with a large model: up to so many are kept in its place
 LARGE_MODEL = 1 << 18  # bytes
 TYPES: dict[str, type] = {"float": np.float64, "int": np.int64, "bool": np.bool_}
@@ -126,8 +126,9 @@ class RecordStorage:
         self._scaled = bool(template.core.scalers())
         self._size, parts = self._engine.record()
         self._parts = {name: Part.of(kind, start, shape) for name, kind, start, shape in parts}
+        self._each = max(min(BLOCK_BYTES // (8 * self._size), BLOCK), 1)  # records of a block
         self._blocks: list[Matrix] = []
-        self._start = padded(BLOCK, self._size)  # its first record predicts for keys that have not come yet
+        self._start = padded(self._each, self._size)  # its first record predicts for keys that have not come yet
         self._write(self._start[0], template.core)
 
     def nbytes(self, count: int) -> int:
@@ -180,7 +181,7 @@ class RecordStorage:
 
     def predict(self, groups: Groups, X: Matrix, out: Array, threads: Threads) -> None:
         predictions = out.view(np.float64)
-        slots = np.where(groups.slots >= 0, groups.slots, len(self._blocks) * BLOCK)
+        slots = np.where(groups.slots >= 0, groups.slots, len(self._blocks) * self._each)
         blocks = [*self._blocks, self._start]
 
         def predict_part(part: Groups) -> None:
@@ -201,14 +202,14 @@ class RecordStorage:
         self._record(target)[:] = self._record(source)
 
     def free(self, slots: range) -> None:
-        del self._blocks[-(-slots.start // BLOCK) :]
-        for slot in range(slots.start, min(slots.stop, len(self._blocks) * BLOCK)):
+        del self._blocks[-(-slots.start // self._each) :]
+        for slot in range(slots.start, min(slots.stop, len(self._blocks) * self._each)):
             self._record(slot)[:] = 0
 
     def _record(self, slot: int) -> Vector:
-        block, row = divmod(slot, BLOCK)
+        block, row = divmod(slot, self._each)
         while len(self._blocks) <= block:
-            self._blocks.append(padded(BLOCK, self._size))
+            self._blocks.append(padded(self._each, self._size))
         record: Vector = self._blocks[block][row]
         return record
 

@@ -166,6 +166,10 @@ class Template:
         return core
 
 
+# Settings that came later, with what was done before
+LATER = (("nodes", 1), ("least_q", 0.0), ("least_p", 0.0))
+
+
 def as_version_1(body: persist.Json) -> persist.Json:
     """The body of an estimator under its first names: keys packed by earlier versions keep their fingerprint.
 
@@ -180,6 +184,13 @@ def as_version_1(body: persist.Json) -> persist.Json:
         return {first.get(name, name): value for name, value in values.items()}
 
     parameters = {name: value for name, value in body["parameters"].items() if name not in ("shuffle", "epochs")}
+    core["settings"] = dict(core["settings"])
+    for values in (parameters, core["settings"]):
+        for name in [name for name, value in values.items() if (name, value) in LATER]:
+            del values[name]
+        if values.get("budget") == "small":  # what there was before there were budgets
+            del values["budget"]
+            values["evaluate"] = values["evaluate"] or "quarter"
     if parameters.get("class_weight") is None:
         parameters.pop("class_weight", None)
     return body | {"parameters": renamed(parameters), "core": core | {"settings": renamed(core["settings"])}}

@@ -34,7 +34,7 @@ FRONT = struct.Struct("<8sIQ")
 MOST_ARRAYS, ARRAYS_PER_BYTE = 2**16, 1 / 8  # so many arrays, and these more for each byte of all arrays
 MOST_VALUES, VALUES_PER_BYTE = 2**23, 1 / 2  # the same for values in the header: numbers, strings, lists, objects
 MOST_AXES = 8  # of an array
-TYPES = {"float": np.dtype("<f8"), "int": np.dtype("<i8"), "bool": np.dtype("|b1")}
+TYPES = {"float": np.dtype("<f8"), "int": np.dtype("<i8"), "bool": np.dtype("|b1"), "byte": np.dtype("|u1")}
 Json = Any  # what json.loads returns, not yet checked
 
 

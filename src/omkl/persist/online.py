@@ -3,6 +3,8 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+import numpy as np
+
 from omkl import algorithms
 from omkl.algorithms.base import Algorithm, P, S
 from omkl.algorithms.invariants import is_count
@@ -17,7 +19,8 @@ BACKENDS = {"rounds": "numpy"}  # as files of version 1 name it
 
 def decode_problem(algorithm: Algorithm[P, S], body: Json, arrays: Arrays) -> P:
     given = {algorithm.renamed.get(name, name): value for name, value in body.items()}
-    problem = decode_tuple(algorithm.Problem, dict(algorithm.added) | given, arrays, pad=True)
+    added = {name: value for name, value in algorithm.added.items() if isinstance(value, np.ndarray)}
+    problem = decode_tuple(algorithm.Problem, dict(algorithm.added) | given, added | arrays, pad=True)
     algorithm.check_problem(problem)
     return problem
 

@@ -11,6 +11,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 from omkl.arrays import Arrays
 from omkl.errors import ModelFileError
+from omkl.log import logger
 from omkl.persist.atomic import write_atomically
 from omkl.persist.container import FRONT, MAGIC, Content, Json, pack, unpack
 
@@ -78,6 +79,7 @@ def decode(content: Content) -> object:
 def save(model: object, path: str | os.PathLike[str]) -> None:
     """Write a model to `path`, atomically: the file is there whole, or as it was before."""
     write_atomically(path, *pack(encode(model)))
+    logger.info("saved %s", path)
 
 
 def load(path: str | os.PathLike[str]) -> Any:
@@ -94,6 +96,7 @@ def read(path: str | os.PathLike[str]) -> Any:
         start = file.read(FRONT.size)
         # of a file that is none of omkl's, be it an endless one, no more than this is read
         rest = file.read() if start.startswith(MAGIC) else b""
+    logger.info("read %s", path)
     return _read(start + rest, str(path))
 
 

@@ -14,7 +14,7 @@ import pyarrow.parquet
 
 from omkl.arrays import Index
 from omkl.encoder.cells import is_usable
-from omkl.stream.json_lines import flattened
+from omkl.encoder.table import flattened
 from omkl.stream.parsers import MAX_COLUMNS, MAX_DEPTH, too_many_columns
 from omkl.stream.raw import READ, DataError, Raw
 from omkl.stream.records import MAX_PIECE, MAX_RECORD

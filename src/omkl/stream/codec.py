@@ -39,7 +39,7 @@ def encode(model: StreamModel, arrays: Arrays) -> Json:
         "key": preparer.key, "pending": preparer.waiting.capacity, "comma": target.comma, "learned": model.learned,
         "waiting": waiting, "encoder": preparer.encoder.body(), "core": learner["core"], "by": preparer.by,
         "features": list(preparer.features), "drop": list(preparer.drop), "names": learner["names"],
-        "fleet": learner["fleet"], "parameters": model.parameters, "lags": lags,
+        "fleet": learner["fleet"], "parameters": model.parameters, "lags": lags, "pooled": model.pooled,
     }  # fmt: skip
 
 
@@ -57,12 +57,14 @@ def decode(body: Json, arrays: Arrays) -> StreamModel:
         drop=tuple(body["drop"]), lags=None if lags is None else LagSettings.from_body(lags["settings"]),
     )  # fmt: skip
     preparer.encoder = Encoder.from_body(body["encoder"], notices)
-    model = StreamModel(preparer, body["learner"], body["seed"], body.get("parameters", {}))  # older files have none
+    pooled = body.get("pooled", False)  # older files have none of these two
+    demand(type(pooled) is bool and (not pooled or preparer.by is not None), "pooled keys without a key")
+    model = StreamModel(preparer, body["learner"], body["seed"], body.get("parameters", {}), pooled)
     model.learned = body["learned"]
     names: tuple[str, ...] = ()
     if task is not None and (body["core"] is not None or body["fleet"] is not None):
         model.learner = new_learner(
-            model.algorithm, task, model.seed, preparer.by is not None, notices, model.parameters
+            model.algorithm, task, model.seed, preparer.by is not None, notices, model.parameters, pooled
         )
         model.learner.decode(body, arrays)
         target.labels = set(model.learner.labels)

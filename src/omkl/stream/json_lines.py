@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.json
 
 from omkl.arrays import Index
-from omkl.encoder.table import Batch
+from omkl.encoder.table import Batch, flattened
 from omkl.stream.parsers import MAX_COLUMNS, MAX_DEPTH, Piece, Reading, too_many_columns, whole
 
 Names = dict[str, "Names"]  # of fields, in their order, each with those of the objects in it
@@ -106,22 +106,6 @@ class JsonParser:
             if any(isinstance(record.get(name), list) for record in records):
                 self.reading.notify(f"nested {name}", f"field {name!r} holds lists, which are ignored")
         return columns, np.array(rows, dtype=np.int64)
-
-
-def flattened(columns: dict[str, pa.Array]) -> dict[str, pa.Array]:
-    """The fields of objects as columns, named object.field; a column that has such a name already stays.
-
-    >>> flattened({"a": pa.array([{"b": 1, "c": {"d": "x"}}, None])})["a.c.d"].to_pylist()
-    ['x', None]
-    """
-    out: dict[str, pa.Array] = {}
-    for name, array in columns.items():
-        if pa.types.is_struct(array.type):
-            parts = {f"{name}.{field.name}": part for field, part in zip(array.type, array.flatten(), strict=True)}
-            out |= {part: cells for part, cells in flattened(parts).items() if part not in columns}
-        else:
-            out[name] = array
-    return out
 
 
 def _has_timestamps(kind: pa.DataType) -> bool:

@@ -18,21 +18,21 @@ from omkl.stream.predictions import Outputs, Targets
 from omkl.stream.raw import DataError
 
 if TYPE_CHECKING:
-    from omkl.fleet import Fleet
+    from omkl.fleet import Fleet, PooledFleet
 
 
 class ModelPerKey:
-    """A model for each key. Features and labels are those of the first batch."""
+    """A model for each key, or one for all with corrections for each; features and labels are of the first batch."""
 
     budget = None
     kernels: tuple[Kernel, ...] = ()
     can_learn = True
     observable = False
 
-    def __init__(self, declaration: Declaration, seed: int, notify: Notify) -> None:
-        self.declaration, self.seed, self.notify = declaration, seed, notify
+    def __init__(self, declaration: Declaration, seed: int, notify: Notify, pooled: bool = False) -> None:
+        self.declaration, self.seed, self.notify, self.pooled = declaration, seed, notify, pooled
         self.names: tuple[str, ...] = ()
-        self.fleet: Fleet | None = None
+        self.fleet: Fleet | PooledFleet | None = None
         self._bytes: int | None = None  # of all models, about; None before the first batch
 
     @property
@@ -49,16 +49,23 @@ class ModelPerKey:
 
     def start_batch(self, encoded: Encoded, y: Targets) -> dict[int, list[str]]:
         if self.fleet is None:
-            from omkl.fleet import Fleet  # scikit-learn takes a second to load, and a single model does without
+            from omkl.fleet import Fleet, PooledFleet  # scikit-learn takes a second to load; one model does without
 
             classes = None
+            if self.pooled and self.declaration.task == "classification":
+                raise DataError("--pooled predicts numbers; leave it out for labels, or --task regression if they are "
+                                "numbers")  # fmt: skip
             if self.declaration.task == "classification":
                 classes = sorted({label for label in y if label is not None})
                 if len(classes) < 2:
                     raise DataError("the target has fewer than two labels in the first rows; --every makes the first "
                                     "piece longer")  # fmt: skip
             self.names = tuple(sorted(encoded.features))
-            self.fleet = Fleet(self.declaration.estimator(), seed=self.seed, classes=classes)
+            learner = self.declaration.estimator()
+            if self.pooled:
+                self.fleet = PooledFleet(pool=learner, seed=self.seed)
+            else:
+                self.fleet = Fleet(learner, seed=self.seed, classes=classes)
         return {}
 
     def add_features(self, names: list[str], row: Sequence[str], fills: Mapping[str, float]) -> None:
@@ -79,7 +86,7 @@ class ModelPerKey:
         self._check_memory(self.fleet, keys, X.shape[1])
         return self._outputs(self.fleet.learn_rows(keys, X, y, gaps=True))
 
-    def _check_memory(self, fleet: "Fleet", keys: list[str], n_features: int) -> None:
+    def _check_memory(self, fleet: "Fleet | PooledFleet", keys: list[str], n_features: int) -> None:
         before = fleet.nbytes if self._bytes is None else self._bytes
         after = before + fleet.growth(keys, n_features)
         if after > before:
@@ -111,26 +118,34 @@ class ModelPerKey:
     def first_core(self) -> Core | None:
         if not self.fleet:
             return None
-        return self.fleet[next(iter(self.fleet))].core_
+        if self.pooled:
+            pool: Core = self.fleet.pool.core_  # type: ignore[union-attr]
+            return pool
+        core: Core = self.fleet[next(iter(self.fleet))].core_  # type: ignore[index]
+        return core
 
     def facts(self) -> dict[str, Json]:
         if not self.fleet:
             return {"keys": 0}
         keys = len(self.fleet)
-        return {"keys": keys, "bytes_per_key": self.fleet.nbytes // keys, "of_key": next(iter(self.fleet))}
+        of = {"pooled": True} if self.pooled else {"of_key": next(iter(self.fleet))}
+        return {"keys": keys, "bytes_per_key": self.fleet.nbytes // keys} | of
 
     def encode(self, arrays: Arrays) -> dict[str, Json]:
         fleet = None if self.fleet is None else persist.encode_part(self.fleet, arrays, "fleet:")
         return {"core": None, "names": list(self.names), "fleet": fleet}
 
     def decode(self, body: Json, arrays: Arrays) -> None:
-        demand(body["fleet"] is not None and body["fleet"]["kind"] == "fleet", "no fleet")
+        kind = "pooled-fleet" if self.pooled else "fleet"
+        demand(body["fleet"] is not None and body["fleet"]["kind"] == kind, "no fleet")
         self.names = tuple(str(name) for name in body["names"])
         demand(body["core"] is None, "a model per key, and one for all")
         self.fleet = fleet = persist.decode_part(body["fleet"], arrays, "fleet:")
-        demand(type(fleet.learner) is type(self.declaration.estimator()), "the learners of stream and fleet differ")
+        learner = fleet.pool if self.pooled else fleet.learner
+        demand(type(learner) is type(self.declaration.estimator()), "the learners of stream and fleet differ")
         demand(all(type(label) is str for label in self.labels), "labels must be text")
-        core = body["fleet"]["body"]["start"]["core"]
+        part = body["fleet"]["body"]["fleet"] if self.pooled else body["fleet"]
+        core = part["body"]["start"]["core"]
         demand(
             core is None or len(core["names"]) == len(self.names), "names and features of the fleet differ in number"
         )

@@ -107,13 +107,21 @@ class Learner(Protocol):
 
 
 def new_learner(
-    algorithm: str, task: Task, seed: int, by_key: bool, notify: Notify, parameters: dict[str, Json]
+    algorithm: str,
+    task: Task,
+    seed: int,
+    by_key: bool,
+    notify: Notify,
+    parameters: dict[str, Json],
+    pooled: bool = False,
 ) -> Learner:
-    """A learner that has learned nothing, for all rows or for each key."""
+    """A learner that has learned nothing, for all rows, for each key, or for all with corrections for each key."""
+    record = algorithms.get(algorithm)
     if by_key:
-        return ModelPerKey(Declaration(algorithm, task, parameters), seed, notify)
-    budget = {"budget": BUDGET} if "budget" in parameter_names(algorithm) else {}
-    return SingleModel(Declaration(algorithm, task, {**budget, **parameters}), seed)
+        own = {} if pooled else record.for_keys  # the learner of a pool is one for all keys
+        return ModelPerKey(Declaration(algorithm, task, {**own, **parameters}), seed, notify, pooled)
+    stored = {"budget": BUDGET} if record.native.grows else {}
+    return SingleModel(Declaration(algorithm, task, {**stored, **parameters}), seed)
 
 
 def parameter_names(algorithm: str) -> tuple[str, ...]:

@@ -1,11 +1,12 @@
 """Models of the command line in Python that no estimator stands for: a model per key, and models with lags."""
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
-from typing import Any, Self
+import copy
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import pyarrow as pa
-from narwhals.typing import IntoDataFrame
 
 from omkl.algorithms.base import Task
 from omkl.arrays import Array, Matrix, Tensor
@@ -17,7 +18,11 @@ from omkl.stream.keyed import ModelPerKey
 from omkl.stream.model import StreamModel
 from omkl.stream.names import listed
 from omkl.stream.predictions import Predictions
+from omkl.stream.targets import labels
 from omkl.validation import require
+
+if TYPE_CHECKING:
+    from narwhals.typing import IntoDataFrame
 
 
 class TableModel(Locked):
@@ -73,7 +78,7 @@ class TableModel(Locked):
     # Predicting
 
     @locked
-    def predict(self, X: IntoDataFrame) -> Array:
+    def predict(self, X: "IntoDataFrame") -> Array:
         """A prediction for each row; with lags, of the rows that come next. Nothing is learned."""
         return self._predictions(of_frame(X), (0.9,)).y_pred
 
@@ -84,7 +89,7 @@ class TableModel(Locked):
         return float(y_pred) if self._task == "regression" else y_pred
 
     @locked
-    def predict_interval(self, X: IntoDataFrame, coverage: float | Sequence[float] = 0.9) -> Matrix | Tensor:
+    def predict_interval(self, X: "IntoDataFrame", coverage: float | Sequence[float] = 0.9) -> Matrix | Tensor:
         """(rows, 2): intervals that hold `coverage` of the targets; (rows, 2, coverages) for a list of coverages.
 
         A key that has no model has an interval without ends.
@@ -113,7 +118,7 @@ class TableModel(Locked):
     def _intervals_by_key(self, learner: ModelPerKey, batch: Batch, coverages: tuple[float, ...]) -> Tensor:
         model = self.model
         what = "labels" if self._task == "classification" else None
-        what = "lags" if model.preparer.lagged is not None else what
+        what = "lags" if model.preparer.lagged is not None else "a pool" if learner.pooled else what
         if what is None and not core_class(model.algorithm, "regression").intervals:
             what = f"the learner {model.algorithm}"
         if what is not None:
@@ -124,7 +129,8 @@ class TableModel(Locked):
         given = np.array(keys, dtype=object)
         for key in dict.fromkeys(keys or ()):
             if learner.fleet is not None and key in learner.fleet:
-                out[given == key] = learner.fleet[key].predict_interval(X[given == key], list(coverages))
+                model_of_key = learner.fleet[key]  # type: ignore[index]  # it is not pooled
+                out[given == key] = model_of_key.predict_interval(X[given == key], list(coverages))
         return out
 
     # Learning
@@ -135,17 +141,17 @@ class TableModel(Locked):
         self._learn(of_row(x), [y])
 
     @locked
-    def partial_fit(self, X: IntoDataFrame, y: Iterable[Hashable] | None = None) -> Self:
+    def partial_fit(self, X: "IntoDataFrame", y: Iterable[Hashable] | None = None) -> Self:
         """Learn the rows in their order; y may be left out where X has the column of the target."""
         self._learn(of_frame(X), y)
         return self
 
-    def learn_many(self, X: IntoDataFrame, y: Iterable[Hashable] | None = None) -> None:
+    def learn_many(self, X: "IntoDataFrame", y: Iterable[Hashable] | None = None) -> None:
         """Learn the rows in their order, as `partial_fit` does."""
         self.partial_fit(X, y)
 
     @locked
-    def predict_then_learn(self, X: IntoDataFrame, y: Iterable[Hashable] | None = None) -> Array:
+    def predict_then_learn(self, X: "IntoDataFrame", y: Iterable[Hashable] | None = None) -> Array:
         """The prediction of each row, made before that row is learned."""
         return self._learn(of_frame(X), y).y_pred
 
@@ -160,7 +166,31 @@ class TableModel(Locked):
         batch = self._checked(batch, learn=True)
         self._check_targets(batch.columns[target])
         start = model.learned + 1
-        return model.run(batch._replace(rows=np.arange(start, start + len(batch.rows))))[0]
+        with self._unchanged_on_error(batch):
+            return model.run(batch._replace(rows=np.arange(start, start + len(batch.rows))))[0]
+
+    @contextmanager
+    def _unchanged_on_error(self, batch: Batch) -> Iterator[None]:
+        """A batch that cannot be learned to its end leaves the model as it was, as do too little memory and Ctrl-C."""
+        from omkl.fleet import Fleet  # scikit-learn takes a second to load
+
+        learner, fleet = self.model.learner, None
+        keys: dict[str, bytes | None] = {}
+        if isinstance(learner, ModelPerKey) and isinstance(learner.fleet, Fleet) and self.key_name_ is not None:
+            fleet = learner.fleet  # of which only the keys of the batch can change; a pool changes as a whole
+            texts = {key for key in labels(batch.columns[self.key_name_]) if key is not None}
+            keys = {key: fleet.pack(key) if key in fleet else None for key in texts}
+        before = copy.deepcopy(self.model, {id(fleet): fleet})
+        try:
+            yield
+        except BaseException:
+            self.model = before
+            for key, packed in keys.items():
+                if fleet is not None and packed is not None:
+                    fleet.restore([(key, packed)], 0)  # the features are known
+                elif fleet is not None and key in fleet:
+                    del fleet[key]
+            raise
 
     def _check_targets(self, cells: pa.Array) -> None:
         """Refuse what the command line would not learn; with lags, a row may have no target."""

@@ -60,9 +60,14 @@ class StreamModel:
     """
 
     def __init__(
-        self, preparer: Preparer, algorithm: str, seed: int, parameters: dict[str, Json] | None = None
+        self,
+        preparer: Preparer,
+        algorithm: str,
+        seed: int,
+        parameters: dict[str, Json] | None = None,
+        pooled: bool = False,
     ) -> None:
-        self.preparer, self.algorithm, self.seed = preparer, algorithm, seed
+        self.preparer, self.algorithm, self.seed, self.pooled = preparer, algorithm, seed, pooled
         self.parameters = parameters or {}
         check_parameters(algorithm, preparer.target.task, self.parameters)
         self.learner: Learner | None = None  # until the task is known
@@ -144,8 +149,9 @@ class StreamModel:
     def _started(self) -> Learner:
         if self.learner is None:
             assert self.task is not None
+            by_key = self.preparer.by is not None
             self.learner = new_learner(
-                self.algorithm, self.task, self.seed, self.preparer.by is not None, self.notices, self.parameters
+                self.algorithm, self.task, self.seed, by_key, self.notices, self.parameters, self.pooled
             )
         return self.learner
 

@@ -45,6 +45,7 @@ class Options:
     key: str | None = None
     pending: int = PENDING_ROWS
     by: str | None = None
+    pooled: bool = False  # one learner for all keys, with corrections for each
     lags: str | None = None  # of the target
     lag_columns: tuple[str, ...] = ()  # names, or NAME=lags
     horizon: int | None = None  # rows ahead; None for 1

@@ -86,7 +86,7 @@ def new_model(options: Options, notices: Notices) -> StreamModel:
         by=options.by, date_format=options.date_format, categorical=options.categorical, features=options.features,
         drop=options.drop, lags=options.lag_settings(),
     )  # fmt: skip
-    return StreamModel(preparer, options.learner, options.seed, options.parameters)
+    return StreamModel(preparer, options.learner, options.seed, options.parameters, options.pooled)
 
 
 class Run:

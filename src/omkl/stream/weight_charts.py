@@ -12,7 +12,7 @@ from omkl.stream.model import StreamModel
 
 LEADING_COLOURS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#b58900")
 REST_COLOUR, NO_KERNEL_COLOUR = "#8a8f98", "#c4c8ce"
-NO_KERNEL = "linear model and memory"  # GraphMKL's experts that have no kernel
+NO_KERNEL = "trees, linear model and memory"  # GraphMKL's experts that have no kernel
 VISIBLE = 0.005  # a smaller weight is not shown
 
 

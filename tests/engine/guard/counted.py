@@ -22,7 +22,7 @@ def main() -> None:
     X = rng.standard_normal((ROWS, D)) / 8
     y = 0.5 + np.tanh(X.sum(axis=1)) / 2
     learners = [(name, Online.make(name, Settings.paper(11_934), D, isa="avx2")) for name in OF_THE_PAPER]
-    learners.append(("graph-mkl", Online.make("graph-mkl", GraphSettings(), D, isa="avx2")))
+    learners.append(("graph-mkl", Online.make("graph-mkl", GraphSettings(budget="small"), D, isa="avx2")))
     for _, online in learners:
         online.run(X, y)  # memory is allocated, OMKR has support points, GraphMKL its last refit behind it
     peak("avx2", "least_squares", 1)

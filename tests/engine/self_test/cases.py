@@ -19,7 +19,7 @@ from omkl.arrays import leaves
 from omkl.kernels import Gaussian
 from omkl.losses import LOSSES
 
-TYPES = {"f": ("float", np.float64), "i": ("int", np.int64), "b": ("bool", np.bool_)}
+TYPES = {"f": ("float", np.float64), "i": ("int", np.int64), "b": ("bool", np.bool_), "u": ("bool", np.uint8)}
 GENTLE = {"learning_rate": 0.05, "exploration": 0.5}  # differences grow by dividing by p and q
 
 

@@ -181,6 +181,12 @@ class Loader : public StateVisitor<Loader> {
     pointer = in_rows(value, capacity);
   }
   template <class T>
+  void rows_array(const char *name, T *&pointer, int64_t &rows, std::initializer_list<long>) {
+    Value &value = values_.at(prefix_ + name);
+    rows = value.shape.front();
+    pointer = value.of<T>().data();
+  }
+  template <class T>
   void number(const char *name, T &value) {
     value = values_.at(prefix_ + name).of<T>().at(0);
   }
@@ -239,6 +245,10 @@ class Comparison : public StateVisitor<Comparison> {
   }
   void growing_array(const char *name, const double *pointer, std::initializer_list<long>, int64_t capacity) {
     compare_rows(name, pointer, values_.at(prefix_ + name).shape, capacity);
+  }
+  template <class T>
+  void rows_array(const char *name, const T *pointer, int64_t, std::initializer_list<long>) {
+    compare_all(prefix_ + name, pointer, values_.at(prefix_ + name).of<T>());
   }
   template <class T>
   void number(const char *name, const T &value) {

@@ -11,6 +11,8 @@ the ends of lines are its numbers. The parts:
     selection             which experts are evaluated; explorers by the similarity graph
     change                a rise of the error starts a challenger, a second set of experts, and the better set stays
     intervals             half widths that hold their coverage
+    archive, large        rows kept, and the large experts that are fitted to them:
+    trees, wide           boosted trees, and least squares on many random features
     repeats               rows that come again, and the weights of rows compared with each other
     learning, state       one set of experts, and both
 """
@@ -21,7 +23,9 @@ import numpy as np
 
 from omkl.algorithms.base import Algorithm
 from omkl.algorithms.descent import require_bounded, require_finite
-from omkl.algorithms.graph_mkl import change, intervals, learning, mixture, repeats, scaling, selection
+from omkl.algorithms.graph_mkl import archive, change, intervals, large, learning, mixture, repeats, scaling, selection
+from omkl.algorithms.graph_mkl.experts import label_probabilities
+from omkl.algorithms.graph_mkl.large import Forecast
 from omkl.algorithms.graph_mkl.mixture import Evaluations
 from omkl.algorithms.graph_mkl.problem import Problem, build, check_problem, shape, stable, uniforms, widened
 from omkl.algorithms.graph_mkl.scaling import bounded
@@ -36,7 +40,7 @@ from omkl.algorithms.graph_mkl.state import (
     start_challenger,
     with_set,
 )
-from omkl.algorithms.graph_mkl.upgrade import ADDED, RENAMED, upgrade
+from omkl.algorithms.graph_mkl.upgrade import ADDED, BEFORE, RENAMED, upgrade
 from omkl.algorithms.weights import normalised
 from omkl.arrays import Index, Mask, Vector
 from omkl.engine.native import Native
@@ -73,11 +77,12 @@ class Info(NamedTuple):
 class Round(NamedTuple):
     """What both sets of experts predict for one row, and what is made of it."""
 
+    large: Forecast  # of the incumbent's large experts
     evaluations: list[Evaluations]  # of each set
     masks: list[Mask]  # experts of each set that are part of the mixture
     weights: list[Vector]  # (E,) of each set, in the mixture
     mixed: Vector  # the mixture's prediction, as `mixture.mix` gives it
-    differences: list[Vector]  # (E,) of each set, from the mixture; none without stacking
+    differences: list[Vector]  # (E,) of each set, from the mixture, for labels (E, K); none without stacking
     prediction: Vector
 
 
@@ -85,19 +90,30 @@ def evaluate(problem: Problem, state: State, x: Vector) -> Round:
     """Experts, mixture and stacking for one row."""
     sets = [(part, g == state.incumbent) for g, part in enumerate(state.sets)]
     share = selection.row_share(state.weights)
-    awake = [selection.evaluated(problem, part.selection, part.age, mine, share) for part, mine in sets]
-    masks = [selection.counted(problem, part.selection, part.age, mine, share) for part, mine in sets]
-    evaluations = [learning.evaluate(problem, part, x, mask) for (part, _), mask in zip(sets, awake, strict=True)]
+    given = large.predict(problem, state.large, state.sets[state.incumbent].scaling, scaling.split(problem, x)[0])
+    awake = [selection.evaluated(problem, part.selection, part.age, mine, share, given.ready) for part, mine in sets]
+    masks = [
+        selection.counted(problem, part.selection, part.age, mine, share, given.ready, part.noise.rounds)
+        for part, mine in sets
+    ]
+    evaluations = [
+        learning.evaluate(problem, part, x, mask, given.mean) for (part, _), mask in zip(sets, awake, strict=True)
+    ]
     weights = mixture.mixture_weights([part.evidence for part in state.sets], masks)
     mixed = mixture.mix(problem, evaluations, masks, weights)
+    if not problem.stack:
+        z = []
+    elif problem.task == "classification":
+        z = [mixture.label_differences(problem, *part, mixed) for part in zip(evaluations, masks, strict=True)]
+    else:
+        z = [mixture.differences(problem, *part, mixed) for part in zip(evaluations, masks, strict=True)]
+    stack = state.sets[state.incumbent].stack
     if problem.task == "classification":
-        return Round(evaluations, masks, weights, mixed, [], mixed)
-    mean, z = float(mixed[0]), []
-    if problem.stack:
-        z = [mixture.differences(problem, part, mask, mixed) for part, mask in zip(evaluations, masks, strict=True)]
-        mean = mixture.stacked(state.sets[state.incumbent].stack, z[state.incumbent], mixed)
+        p = mixture.stacked_labels(stack, z[state.incumbent], mixed) if z else mixed
+        return Round(given, evaluations, masks, weights, mixed, z, p)
+    mean = mixture.stacked(stack, z[state.incumbent], mixed) if z else float(mixed[0])
     deviation = intervals.reported(state.calibration, intervals.Deviation(*mixed[1:]))
-    return Round(evaluations, masks, weights, mixed, z, np.array([mean, deviation]))
+    return Round(given, evaluations, masks, weights, mixed, z, np.array([mean, deviation]))
 
 
 def predict(problem: Problem, state: State, x: Vector) -> Vector:
@@ -116,6 +132,7 @@ def step(
     info = Info(now.prediction, numbers)
     if weight == 0:
         return state._replace(t=state.t + 1), info
+    state = enlarged(problem, state)
 
     incumbent = state.sets[state.incumbent]
     dense, sparse = scaling.split(problem, x)
@@ -127,6 +144,8 @@ def step(
     relative = repeats.relative_weight(means, weight)
     row = repeats.Row(x, y, weight, relative, state.t, seen.key, seen.kind)
     if seen.kind != "new":
+        if seen.kind == "copy" and repeats.is_last(incumbent.window, incumbent.age, seen.key):
+            state = state._replace(large=state.large._replace(archive=archive.heavier(state.large.archive, weight)))
         for g, part in enumerate(state.sets):
             if part.age >= 0:
                 state = with_set(state, g, learning.learn_again(problem, part, now.evaluations[g], row))
@@ -144,13 +163,21 @@ def step(
     for g, part in enumerate(state.sets):
         if part.age >= 0:
             part = part._replace(evidence=evidence[g])
-            if now.differences:
+            step = np.zeros(problem.experts + 1)
+            if now.differences and problem.task == "regression":
                 stack = mixture.update_stack(problem, part.stack, now.differences[g], now.mixed, y, weight)
                 part = part._replace(stack=stack)
+            elif now.differences:
+                p = mixture.stacked_labels(part.stack, now.differences[g], now.mixed)
+                step = mixture.label_step(part.stack, now.differences[g], p, int(y))
+                part = part._replace(stack=mixture.move_label_stack(problem, part.stack, step, relative))
             mine = g == state.incumbent
-            part = learning.learn(problem, part, now.evaluations[g], row, gain[g], mine, float(uniforms[g]))
+            part = learning.learn(problem, part, now.evaluations[g], row, gain[g], step, mine, float(uniforms[g]))
             state = with_set(state, g, part)
 
+    part = state.sets[state.incumbent]
+    losses = large_losses(problem, now, state.incumbent, y)
+    state = state._replace(large=large.learn(problem, state.large, part.scaling, dense, y, weight, losses))
     if problem.task == "regression":
         error = (y - now.prediction[0]) ** 2
         if known:
@@ -160,6 +187,31 @@ def step(
     else:
         error = (1 - now.prediction[int(y)]) ** 2
     return follow_change(problem, state, float(error), now.weights)._replace(t=state.t + 1), info
+
+
+def enlarged(problem: Problem, state: State) -> State:
+    """The state with room for one more row."""
+    if large.has_room(problem, state.large):
+        return state
+    return state._replace(large=large.enlarged(problem, state.large))
+
+
+def large_losses(problem: Problem, now: Round, incumbent: int, y: float) -> Vector:
+    """(large + 1,): squared errors of the large experts, NaN for those that are not there, and of the prediction."""
+    losses = np.full(problem.large + 1, np.nan)
+    for e in range(problem.large):
+        if now.large.ready[e]:
+            evaluation = now.evaluations[incumbent][problem.first_large + e]
+            losses[e] = loss_of(problem, evaluation.mean, evaluation.variance, y)
+    prediction = now.prediction
+    losses[-1] = (y - prediction[0]) ** 2 if problem.task == "regression" else (1 - prediction[int(y)]) ** 2  # (G65)
+    return losses
+
+
+def loss_of(problem: Problem, mean: Vector, variance: float, y: float) -> float:
+    if problem.task == "regression":
+        return float(y - mean[0]) ** 2  # (G65)
+    return float(1 - label_probabilities(mean, variance)[int(y)]) ** 2  # (G65)
 
 
 def follow_change(problem: Problem, state: State, error: float, weights: list[Vector]) -> State:
@@ -182,7 +234,8 @@ def follow_change(problem: Problem, state: State, error: float, weights: list[Ve
         case "keep":
             return end_trial(state, g)
         case "replace":
-            return end_trial(state, other)
+            age = state.sets[other].age
+            return end_trial(state, other)._replace(large=large.restarted(problem, state.large, age))
     return state
 
 
@@ -205,7 +258,8 @@ def half_widths(problem: Problem, state: State) -> Vector:
 def kernel_weights(problem: Problem, state: State) -> Vector:
     """(N,): of every kernel in the incumbent's mixture; experts on no kernel have the rest to 1."""
     part = state.sets[state.incumbent]
-    mask = selection.counted(problem, part.selection, part.age, True, selection.row_share(state.weights))
+    share, ready = selection.row_share(state.weights), large.ready(problem, state.large)
+    mask = selection.counted(problem, part.selection, part.age, True, share, ready, part.noise.rounds)
     weight = np.zeros(problem.experts)
     weight[mask] = normalised(part.evidence[mask])
     out: Vector = weight[: problem.on_kernels].reshape(len(problem.V), -1).sum(axis=1)
@@ -235,8 +289,10 @@ ALGORITHM: Algorithm[Problem, State] = Algorithm(
     stable=stable,
     distribution=True,
     fixed_size=False,
+    for_keys={"budget": "small"},
     renamed=RENAMED,
     added=ADDED,
+    before=BEFORE,
     upgrade=upgrade,
-    native=Native(padded=("R", "theta", "R_linear", "theta_linear")),
+    native=Native(padded=("R", "theta", "R_linear", "theta_linear"), enlarged=enlarged),
 )

@@ -40,6 +40,56 @@ MIN_PROBABILITY = 1e-12  # of a label, where its logarithm is taken
 STACK_RIDGE = 100.0  # of the residual stacking
 STACK_CLIP = 3.0  # standard deviations of the mixture at which inputs, target and output of the stacking are clipped
 
+LABEL_STACK_RIDGE = 100.0  # of the stacking of labels
+LABEL_STACK_CLIP = 3.0  # at which differences of log-probabilities are clipped
+
+# Large experts, and the archive of rows that they are fitted to
+ARCHIVE_START = 256  # rows; the archive is doubled when it is full
+MAX_ARCHIVE = 65536  # most rows of an archive
+MAX_ARCHIVE_VALUES = 2**22  # and most of their values
+MAX_TREES = 1000
+LARGE_LOSS_ROUNDS = 500  # rounds that the means of losses are over, about
+WIDE_FREE = 256  # frequencies that the wide least squares always get, if there are rows enough; more of them ...
+WIDE_GAIN = 0.98  # ... if the smallest ridge has at most this share of the losses of the others ...
+WIDE_USEFUL = 2.0  # ... and of that of the prediction
+
+# Boosted trees
+TREE_DEPTH = 6  # levels of splits
+TREE_BINS = 64  # of the values of an input, one for those that are missing
+TREE_RATE = 0.12  # share of a leaf's mean residual that is its value
+TREE_RIDGE = 1.0  # rows of residual 0 that a leaf begins with
+TREE_LABEL_RIDGE = 0.05  # the same for labels, in curvature of one row
+TREE_START = 64  # rows before the first fit
+TREE_GROWTH = (
+    0.25,
+    0.15,
+)  # share of the rows at the last fit that come before the next one, for labels the second, ...
+TREE_REFRESH = 0.5  # ... but no more than this share of the archive
+TREE_SPREAD = 10  # a fit is spread over one row in so many of those that it is made on
+TREE_LEAST_ROWS = (2, 10)  # least of a leaf, of which a set of few rows takes the first
+TREE_LEAST_SHARE = 10  # one row in so many, between these two
+TREE_INPUTS = (32, 64)  # half of the inputs are searched for the splits of a tree, but at least and at most so many
+TREE_SKETCH = 3  # projections of the residuals of labels that splits are searched with, at most
+TREE_QUANTA = 4095  # largest residual, as a whole number
+TREE_LARGEST_SUM = 2**26  # of these numbers: squares of sums are exact
+TREE_WEIGHT = 16  # the mean weight of a row, as a whole number
+TREE_ROUNDING = 0.4999999  # added before rounding down: ties are no matter of the last digit
+TREE_SIGN_STEP = 7919  # between the signs of one tree's projections
+LARGEST_DOUBLE = 1.7976931348623157e308  # as a threshold: no value is above, every value but a missing one is not below
+
+# Wide least squares
+MAX_WIDE = 1024  # most frequencies
+WIDE_LENGTH_SCALE = 0.9  # of the Gaussian kernel
+WIDE_RIDGES = (0.003, 0.3)  # for weights of mean 1
+WIDE_LEAST = 64  # frequencies at first
+WIDE_GROWTH = 4  # rows for each feature, a sine or a cosine, from which there may be twice as many
+WIDE_REFIT = 1.15  # growth of the rows after which they are solved again
+WIDE_BLOCK = 64  # rows and features that are worked on at a time
+WIDE_PASS = 8  # rows of a block whose features are computed at a time
+WIDE_OUTPUTS = 32  # outputs that are solved at a time
+WIDE_FEATURE_WORK = 32  # multiplications that a sine and a cosine count for
+WIDE_WORK = 2**23  # multiplications after which the work on a row ends
+
 # Selection
 RANK_EVERY = 20  # rounds
 CHALLENGER_WARM_UP_DIVISOR = 2  # a challenger's warm-up is the incumbent's divided by it

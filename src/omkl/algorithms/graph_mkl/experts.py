@@ -55,6 +55,7 @@ class Judged(NamedTuple):
 
     gain: Vector  # (E,)  its log-likelihood relative to the mixture's; 0: none
     signal: Vector  # (E,)  about the noise; -1 for numbers, or 0 for labels: none
+    step: Vector  # (E + 1,)  features of the step that the stacking of labels took, and its target; 0 for numbers
 
 
 class Evaluation(NamedTuple):
@@ -90,7 +91,8 @@ def fresh_noise(problem: Problem) -> Noise:
 
 
 def no_judgement(problem: Problem) -> Judged:
-    return Judged(np.zeros(problem.experts), np.full(problem.experts, -1.0 if problem.task == "regression" else 0.0))
+    E, nothing = problem.experts, -1.0 if problem.task == "regression" else 0.0
+    return Judged(np.zeros(E), np.full(E, nothing), np.zeros(E + 1))
 
 
 # Predictions
@@ -128,9 +130,20 @@ def coefficients_of(problem: Problem, c: Coefficients, e: int) -> tuple[Matrix |
 
 
 def evaluate(
-    problem: Problem, c: Coefficients, noise: Noise, scaling: Scaling, window: Window, age: int, x: Vector, mask: Mask
+    problem: Problem,
+    c: Coefficients,
+    noise: Noise,
+    scaling: Scaling,
+    window: Window,
+    age: int,
+    x: Vector,
+    mask: Mask,
+    large: Matrix,
 ) -> dict[int, Evaluation]:
-    """The evaluations of the experts in `mask`, of a set that has learned `age` rows."""
+    """The evaluations of the experts in `mask`, of a set that has learned `age` rows.
+
+    `large`: what the large experts predict.
+    """
     x, sparse = split(problem, x)
     xs = scaled(scaling, x)
     xs_linear = np.append(scaled(scaling, x, CLIP_LINEAR), scaled_sparse(scaling, sparse))
@@ -138,7 +151,9 @@ def evaluate(
     out = {}
     for e in map(int, np.flatnonzero(mask)):
         z, phi, leverage = features_of(problem, xs, xs_linear, e), np.zeros(0), 0.0
-        if e >= problem.first_memory:
+        if e >= problem.first_large:
+            mean = large[e - problem.first_large]
+        elif e >= problem.first_memory:
             mean, leverage = predict_from_memory(window, age, xs, problem.widths[e - problem.first_memory])
         else:
             R, theta = coefficients_of(problem, c, e)

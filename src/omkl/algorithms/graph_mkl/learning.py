@@ -10,13 +10,13 @@ from omkl.algorithms.graph_mkl.memory import append_memory
 from omkl.algorithms.graph_mkl.problem import Problem
 from omkl.algorithms.graph_mkl.repeats import Row
 from omkl.algorithms.graph_mkl.state import ExpertSet
-from omkl.arrays import Mask, Vector
+from omkl.arrays import Mask, Matrix, Vector
 
 
-def evaluate(problem: Problem, part: ExpertSet, x: Vector, mask: Mask) -> dict[int, Evaluation]:
-    """The evaluations of the experts in `mask`."""
+def evaluate(problem: Problem, part: ExpertSet, x: Vector, mask: Mask, large: Matrix) -> dict[int, Evaluation]:
+    """The evaluations of the experts in `mask`; `large`: what the large ones predict."""
     return experts.evaluate(
-        problem, part.coefficients, part.noise, part.scaling, part.window, part.age, x, mask
+        problem, part.coefficients, part.noise, part.scaling, part.window, part.age, x, mask, large
     )  # fmt: skip
 
 
@@ -26,10 +26,14 @@ def learn(
     evaluations: dict[int, Evaluation],
     row: Row,
     gain: Vector,
+    step: Vector,
     incumbent: bool,
     uniform: float,
 ) -> ExpertSet:
-    """The set after one row, with its selection for the next round; `gain`: of its experts, at this row."""
+    """The set after one row, with its selection for the next round.
+
+    `gain`: of its experts, at this row; `step`: that its stacking of labels took.
+    """
     x, y, weight = row.x, row.y, row.weight
     Y = scaling.target_vector(problem, y)
     x, sparse = scaling.split(problem, x)
@@ -40,7 +44,7 @@ def learn(
     window = append_memory(part.window, part.age, scaling.scaled(part.scaling, x), Y, weight)
     part = part._replace(
         noise=noise,
-        judged=Judged(gain, signal),
+        judged=Judged(gain, signal, step),
         coefficients=experts.update(problem, part.coefficients, part.scaling, evaluations, Y, Counting(weight)),
         first=scaling.append_first(part.first, part.age, x, sparse, Y, weight),
         window=repeats.marked(window, part.age, row.key, row.t, found),
@@ -77,6 +81,7 @@ def learn_again(problem: Problem, part: ExpertSet, evaluations: dict[int, Evalua
         part = part._replace(
             noise=noise,
             evidence=mixture.moved_evidence(problem, part.evidence, gain, row.relative, gain != 0),
+            stack=mixture.move_label_stack(problem, part.stack, part.judged.step, row.relative),
             judged=part.judged._replace(signal=signal),
             first=repeats.heavier_first(part.first, part.age, found, row.weight),
             window=repeats.heavier(part.window, found, row.weight),
@@ -91,12 +96,12 @@ def refitted(problem: Problem, part: ExpertSet) -> ExpertSet:
     now = scaling.estimated_sparse(scaling.estimated(problem.task, part.scaling, X, Y, weight), sparse)
     noise, judged = experts.rescaled_noise(part.noise, part.judged, part.scaling, now)
     coefficients, window = experts.fresh_coefficients(problem), part.window
-    everyone = np.ones(problem.experts, dtype=bool)
+    everyone = np.arange(problem.experts) < problem.first_large
     for row in range(n):
         counting = Counting(float(weight[row]))
         window = append_memory(window, row, scaling.scaled(now, X[row]), Y[row], counting.weight)
         evaluations = experts.evaluate(
-            problem, coefficients, noise, now, window, 0, np.append(X[row], sparse[row]), everyone
+            problem, coefficients, noise, now, window, 0, np.append(X[row], sparse[row]), everyone, np.zeros((0, 0))
         )
         coefficients = experts.update(problem, coefficients, now, evaluations, Y[row], counting)
     return part._replace(coefficients=coefficients, noise=noise, judged=judged, scaling=now, window=window)

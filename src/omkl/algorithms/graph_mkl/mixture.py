@@ -1,4 +1,4 @@
-"""GraphMKL's mixture: experts weighted by the evidence for them, and residual stacking on top of it."""
+"""GraphMKL's mixture: experts weighted by the evidence for them, and stacking on top of it."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -7,7 +7,14 @@ import numpy as np
 
 from omkl.algorithms.descent import TOO_FAR
 from omkl.algorithms.graph_mkl import least_squares
-from omkl.algorithms.graph_mkl.constants import MIN_PROBABILITY, STACK_CLIP, STACK_RIDGE, STUDENT_DEGREES
+from omkl.algorithms.graph_mkl.constants import (
+    LABEL_STACK_CLIP,
+    LABEL_STACK_RIDGE,
+    MIN_PROBABILITY,
+    STACK_CLIP,
+    STACK_RIDGE,
+    STUDENT_DEGREES,
+)
 from omkl.algorithms.graph_mkl.experts import Evaluation, label_probabilities
 from omkl.algorithms.graph_mkl.least_squares import Counting
 from omkl.algorithms.graph_mkl.problem import Problem
@@ -18,7 +25,7 @@ Evaluations = dict[int, Evaluation]  # of one set of experts, by the experts' nu
 
 
 class Stack(NamedTuple):
-    """A least squares on the experts' differences from the mixture."""
+    """A least squares on the experts' differences from the mixture, or for labels a logistic regression on them."""
 
     R: Matrix  # (E, E)   lower triangular, P = R' R
     theta: Vector  # (E,)
@@ -26,7 +33,8 @@ class Stack(NamedTuple):
 
 def fresh_stack(problem: Problem) -> Stack:
     stack = Stack(padded(problem.experts, problem.experts), padded(problem.experts))
-    stack.R[...] = np.eye(problem.experts) / np.sqrt(STACK_RIDGE)
+    ridge = STACK_RIDGE if problem.task == "regression" else LABEL_STACK_RIDGE
+    stack.R[...] = np.eye(problem.experts) / np.sqrt(ridge)
     return stack
 
 
@@ -121,4 +129,39 @@ def update_stack(problem: Problem, stack: Stack, z: Vector, mixed: Vector, y: fl
     target = np.clip((y - mixed[0]) / (mixed[1] or np.inf), -STACK_CLIP, STACK_CLIP)  # (G31)
     theta = stack.theta[None]
     R, theta = least_squares.update(stack.R, theta, stack.R @ z, target - theta @ z, row, problem.min_leverage)
+    return Stack(R, theta[0])
+
+
+# Stacking of labels
+
+
+def label_differences(problem: Problem, evaluations: Evaluations, mask: Mask, mixed: Vector) -> Matrix:
+    """(E, K): how far the log-probabilities of the experts in the mask are from the mixture's; 0 for the others."""
+    Z = np.zeros((problem.experts, problem.K))
+    for e in map(int, np.flatnonzero(mask)):
+        own = np.log(np.maximum(label_probabilities(evaluations[e].mean, evaluations[e].variance), MIN_PROBABILITY))
+        Z[e] = own - np.log(np.maximum(mixed, MIN_PROBABILITY))  # (G61)
+    return np.clip(Z, -LABEL_STACK_CLIP, LABEL_STACK_CLIP)  # (G61)
+
+
+def stacked_labels(stack: Stack, Z: Matrix, mixed: Vector) -> Vector:
+    """The mixture, corrected by the stacking on the incumbent's experts."""
+    return normalised(np.log(np.maximum(mixed, MIN_PROBABILITY)) + stack.theta @ Z)  # (G62)
+
+
+def label_step(stack: Stack, Z: Matrix, p: Vector, y: int) -> Vector:
+    """(E + 1,): features and target of the step after label y, to which the stacking gave the probabilities p."""
+    z = Z[:, y] - Z @ p  # (G63)
+    return np.append(z, stack.theta @ z + 1)
+
+
+def move_label_stack(problem: Problem, stack: Stack, step: Vector, relative: float) -> Stack:
+    """The stacking of labels after a row of this relative weight, or a copy of it; for numbers a step is 0."""
+    z, target = step[:-1], step[-1:]
+    if not z.any():
+        return stack
+    theta = stack.theta[None]
+    R, theta = least_squares.update(
+        stack.R, theta, stack.R @ z, target - theta @ z, Counting(relative), problem.min_leverage
+    )
     return Stack(R, theta[0])

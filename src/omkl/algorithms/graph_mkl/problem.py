@@ -4,12 +4,24 @@ from collections.abc import Sequence
 from typing import NamedTuple, get_args
 
 from omkl.algorithms.base import Shape, Task
-from omkl.algorithms.graph_mkl.constants import LEVELS, MAX_FULL_INPUTS, MAX_SPARSE
+from omkl.algorithms.graph_mkl.constants import (
+    ARCHIVE_START,
+    LEVELS,
+    MAX_ARCHIVE,
+    MAX_ARCHIVE_VALUES,
+    MAX_FULL_INPUTS,
+    MAX_SPARSE,
+    MAX_TREES,
+    MAX_WIDE,
+    WIDE_LENGTH_SCALE,
+    WIDE_RIDGES,
+)
 from omkl.algorithms.graph_mkl.settings import GraphSettings
-from omkl.algorithms.invariants import check_frequencies, check_graph, demand, is_count, is_real, is_share
+from omkl.algorithms.invariants import check_finite, check_frequencies, check_graph, demand, is_count, is_real, is_share
 from omkl.arrays import Tensor
 from omkl.features import frequencies, limit_inputs
 from omkl.graph import Graph, similarity_graph
+from omkl.kernels import Gaussian
 
 LEAST_WIDTH, LEAST_RIDGE = 1e-150, 1e-300  # in a file: their squares and inverses are finite
 STABLE_RIDGE = 1e-12
@@ -18,7 +30,8 @@ STABLE_RIDGE = 1e-12
 class Problem(NamedTuple):
     """Experts are numbered: learner b of kernel i is expert i B + b; then those on the inputs, then the memory experts.
 
-    On the inputs themselves there is a linear expert and, for labels, one on their squares too.
+    On the inputs themselves there is a linear expert and, for labels, one on their squares too. After these come the
+    large experts: one of boosted trees, and those of wide least squares.
     """
 
     V: Tensor  # (N, d, D)      frequencies of every kernel
@@ -35,6 +48,9 @@ class Problem(NamedTuple):
     trial: int  #               rounds of a challenger's trial; 0: there is no challenger
     min_leverage: float  #      least z' P z at which a row updates P; 0: every row does
     stack: bool  #              whether residual stacking corrects the mixture
+    V_wide: Tensor  # (1, d, D_wide)  frequencies of the wide least squares; D_wide = 0: there are none
+    trees: int  #               boosted trees; 0: there are none
+    archive: int  #             most rows that the large experts are fitted to
     sparse: int = 0  #          inputs behind those of V, which the linear expert alone has; the rows' last values
 
     @property
@@ -58,9 +74,24 @@ class Problem(NamedTuple):
         return self.on_kernels + self.on_inputs
 
     @property
+    def first_large(self) -> int:
+        """The number of the first large expert; those before it are selected."""
+        return self.first_memory + len(self.widths)
+
+    @property
+    def wide_experts(self) -> int:
+        """One for each ridge, behind that of the trees."""
+        return len(WIDE_RIDGES) if self.V_wide.shape[2] else 0
+
+    @property
+    def large(self) -> int:
+        """Large experts."""
+        return int(self.trees > 0) + self.wide_experts
+
+    @property
     def experts(self) -> int:
         """E: all experts of one set."""
-        return self.first_memory + len(self.widths)
+        return self.first_large + self.large
 
     @property
     def rows_linear(self) -> int:
@@ -97,7 +128,15 @@ def build(settings: GraphSettings, names: Sequence[str], seed: int) -> Problem:
         trial=settings.trial,
         min_leverage=settings.resolved("min_leverage"),
         stack=bool(settings.stack),
+        V_wide=wide_frequencies(names, settings.wide_features(len(names)), seed),
+        trees=settings.trees(len(names)),
+        archive=settings.archive_rows(len(names)),
     )
+
+
+def wide_frequencies(names: Sequence[str], D: int, seed: int) -> Tensor:
+    """(1, d, D), other draws than those of the kernels."""
+    return frequencies([Gaussian(WIDE_LENGTH_SCALE)], ["wide " + name for name in names], D, seed)
 
 
 def widened(problem: Problem, sparse: int) -> Problem:
@@ -134,8 +173,22 @@ def check_problem(problem: Problem) -> None:
     for name, values, least in (("widths", problem.widths, LEAST_WIDTH), ("ridges", problem.ridges, LEAST_RIDGE)):
         demand(all(is_real(value) and least < value < 1 / least for value in values), f"{name} must be positive")
     demand(len(problem.ridges) == problem.maps + 1, "the ridges do not fit the number of kernels")
-    demand(2 <= problem.active <= problem.experts, "the number of experts evaluated is not between 2 and all")
+    check_wide(problem)
+    demand(2 <= problem.active <= problem.first_large, "the number of experts evaluated is not between 2 and all")
     shares = (problem.discount, problem.memory, problem.min_leverage)
     demand(all(is_share(share) for share in shares), "shares must lie between 0 and 1")
     demand(isinstance(problem.stack, bool), "`stack` must be true or false")
     demand(is_count(problem.sparse) and problem.sparse <= MAX_SPARSE, "there are too many sparse inputs")
+
+
+def check_wide(problem: Problem) -> None:
+    """What the large experts are made of."""
+    D = problem.V_wide.shape[2] if problem.V_wide.ndim == 3 else -1
+    fits = problem.V_wide.shape == (1, problem.V.shape[1], D) or (D == 0 and len(problem.V_wide) == 1)
+    demand(fits, "frequencies of wide least squares do not fit")
+    demand(0 <= D <= MAX_WIDE and D & (D - 1) == 0, f"there must be a power of two, at most {MAX_WIDE}, wide features")
+    check_finite(problem.V_wide, "V_wide")
+    demand(is_count(problem.trees) and problem.trees <= MAX_TREES, "there are too many trees")
+    demand(is_count(problem.archive) and problem.archive <= MAX_ARCHIVE, "the archive is too large")
+    demand(problem.archive >= ARCHIVE_START or problem.large == 0, "large experts need an archive")
+    demand(problem.archive * problem.V.shape[1] <= MAX_ARCHIVE_VALUES, "the archive is too large")

@@ -59,6 +59,11 @@ def column_of(window: Window, key: int) -> int:
     return int(found[np.argmax(window.met[found])]) if len(found) else -1
 
 
+def is_last(window: Window, age: int, key: int) -> bool:
+    """Whether the row with this key is the one that was learned last."""
+    return age > 0 and column_of(window, key) == (age - 1) % WINDOW
+
+
 def chance_of_return(window: Window, age: int) -> float:
     """That a row has come before, estimated by the share of rows that came once (Good and Turing)."""
     n = min(age, WINDOW)

@@ -2,6 +2,7 @@
 
 All of them during the warm-up; then the leaders by evidence, and one explorer, drawn among the others where the graph
 shows no neighbour of a leader. An explorer learns and gathers evidence, but is no part of the mixture until it leads.
+The incumbent's large experts are always evaluated where there are any.
 """
 
 from typing import NamedTuple
@@ -20,7 +21,7 @@ class Selection(NamedTuple):
 
 
 def init(problem: Problem) -> Selection:
-    return Selection(np.arange(problem.experts), 0)
+    return Selection(np.arange(problem.first_large), 0)
 
 
 def warm_up(problem: Problem, incumbent: bool) -> int:
@@ -33,23 +34,36 @@ def row_share(weights: Weights) -> float:
     return max(weights.mean**2 / weights.square, MIN_ROW_SHARE) if weights.square > 0 else 1.0  # (G32)
 
 
-def evaluated(problem: Problem, selection: Selection, age: int, incumbent: bool, share: float) -> Mask:
-    """(E,): experts of a set that are evaluated in the next round; none of a set that is not there."""
+def chooses(problem: Problem, age: int, incumbent: bool, share: float) -> bool:
+    """Whether only some of a set's experts are evaluated in the next round."""
+    return not (age * share < warm_up(problem, incumbent) or problem.active >= problem.first_large)  # (G32)
+
+
+def evaluated(problem: Problem, selection: Selection, age: int, incumbent: bool, share: float, ready: Mask) -> Mask:
+    """(E,): experts of a set that are evaluated in the next round; none of a set that is not there.
+
+    `ready`: the large experts that the incumbent has.
+    """
     mask = np.zeros(problem.experts, dtype=bool)
     if age < 0:
         return mask
-    if age * share < warm_up(problem, incumbent) or problem.active >= problem.experts:  # (G32)
-        return ~mask
-    mask[selection.rank[: problem.active - 1]] = True
-    mask[selection.explorer] = True
+    if chooses(problem, age, incumbent, share):
+        mask[selection.rank[: problem.active - 1]] = True
+        mask[selection.explorer] = True
+    else:
+        mask[: problem.first_large] = True
+    mask[problem.first_large :] = ready & incumbent
     return mask
 
 
-def counted(problem: Problem, selection: Selection, age: int, incumbent: bool, share: float) -> Mask:
-    """(E,): those of them that are part of the mixture."""
-    mask = evaluated(problem, selection, age, incumbent, share)
-    if not mask.all():
+def counted(
+    problem: Problem, selection: Selection, age: int, incumbent: bool, share: float, ready: Mask, rounds: Index
+) -> Mask:
+    """(E,): those of them that are part of the mixture; `rounds`: in which each has been judged."""
+    mask = evaluated(problem, selection, age, incumbent, share, ready)
+    if age >= 0 and chooses(problem, age, incumbent, share):
         mask[selection.explorer] = False
+    mask[problem.first_large :] &= rounds[problem.first_large :] >= SILENT_ROUNDS  # (G64)
     return mask & (incumbent or age >= SILENT_ROUNDS)  # (G32)
 
 
@@ -58,7 +72,7 @@ def update(
 ) -> Selection:
     """The selection after a round that brought a set to this age."""
     warm = warm_up(problem, incumbent)
-    if age < warm or problem.active >= problem.experts:
+    if age < warm or problem.active >= problem.first_large:
         return selection
     rank = selection.rank
     if (age - warm) % RANK_EVERY == 0:
@@ -69,7 +83,8 @@ def update(
 def ranked(problem: Problem, evidence: Vector) -> Index:
     """Experts by evidence; the linear one first where it has sparse inputs, which take it long to learn."""
     first = problem.on_kernels if problem.sparse else -1
-    return np.lexsort((-evidence, np.arange(problem.experts) != first))  # (G33)
+    E = problem.first_large
+    return np.lexsort((-evidence[:E], np.arange(E) != first))  # (G33)
 
 
 def explore(problem: Problem, rank: Index, uniform: float) -> int:

@@ -5,7 +5,17 @@ from dataclasses import dataclass, replace
 from typing import Any, Self, get_args
 
 from omkl.algorithms.base import Kernels, Task
-from omkl.algorithms.graph_mkl.constants import DIAGONAL_RIDGE, FIRST_ROWS, MAX_FULL_INPUTS, TRIAL_ROUNDS, WINDOW
+from omkl.algorithms.graph_mkl.constants import (
+    ARCHIVE_START,
+    DIAGONAL_RIDGE,
+    FIRST_ROWS,
+    MAX_ARCHIVE,
+    MAX_FULL_INPUTS,
+    MAX_TREES,
+    MAX_WIDE,
+    TRIAL_ROUNDS,
+    WINDOW,
+)
 from omkl.features import GENERATOR
 from omkl.kernels import Gaussian, Kernel, dictionary
 from omkl.validation import is_number, is_whole, require, require_whole
@@ -17,6 +27,28 @@ TASK_DEFAULTS: dict[Task, dict[str, float]] = {
     "classification": {"discount": 0.01, "memory": 0.98, "min_leverage": 0.01},
 }
 
+# What a budget buys
+BUDGETS = {"small": 1.0, "standard": 3.0, "large": 10.0}
+ALL_EXPERTS = 1.5  # least budget with which all experts are evaluated for every row
+LARGE_EXPERTS = 2.0  # least budget with which there are large experts
+TREES_PER_BUDGET = 40
+MORE_FOR_LABELS = 2  # times as many trees
+WIDE_PER_BUDGET = 342  # most frequencies of the wide least squares, before they are rounded down to a power of two
+WIDE_FOR_NUMBERS = 0.25  # of these; labels share the work
+MAX_TREE_INPUTS = 2048  # with more inputs there are no large experts: too few rows would fit into the archive
+MAX_WIDE_INPUTS = 256  # with more inputs there are no wide least squares: distances say little there
+ARCHIVE_PER_BUDGET = 5462  # rows, before they are rounded down to a power of two
+ARCHIVE_VALUES = 2**21  # most values of the rows of the archive: 16 MB
+
+
+def power_of_two(n: float) -> int:
+    """The largest that is at most n, for n of at least 1.
+
+    >>> power_of_two(1023), power_of_two(1024)
+    (512, 1024)
+    """
+    return 1 << (int(n).bit_length() - 1)
+
 
 @dataclass(frozen=True)
 class GraphSettings:
@@ -24,6 +56,10 @@ class GraphSettings:
 
     Parameters
     ----------
+    budget
+        How much arithmetic a row may cost: "small", "standard" (about 5 times as much), "large" (about 10 times), or a
+        number, a multiple of the small budget. It decides how many experts are evaluated, and whether there are large
+        experts, boosted trees and wide least squares, which grow with the rows.
     kernels
         A named dictionary or a list of kernels; inputs are standardised and divided by sqrt(d).
     n_features
@@ -46,7 +82,8 @@ class GraphSettings:
     ridge
         Of the least squares; divided by the squared length scale where that is above 1.
     evaluate
-        Experts evaluated for a row after the warm-up: "quarter" of them, "all", or a number.
+        Experts evaluated for a row after the warm-up, beside the large ones: "quarter" of them, "all", or a number;
+        None for a quarter with a small budget, and all with a larger one.
     warm_up
         Rows for which all experts are evaluated.
     discount
@@ -64,10 +101,13 @@ class GraphSettings:
     task, outputs
         "regression", or "classification" of so many labels.
 
-    >>> GraphSettings().experts, GraphSettings().active
-    (43, 10)
+    >>> GraphSettings(budget="small").active, GraphSettings().active
+    (10, 43)
+    >>> GraphSettings(budget="small").trees(d=10), GraphSettings().trees(d=10), GraphSettings().wide_features(d=10)
+    (0, 120, 256)
     """
 
+    budget: str | float = "standard"
     kernels: Kernels = "gaussian"
     n_features: int = 50
     out_degree: int = 3
@@ -77,7 +117,7 @@ class GraphSettings:
     steps: tuple[float, ...] = (1.0, 0.25)
     widths: tuple[float, ...] = (0.03, 0.1, 0.3)
     ridge: float = 3e-3
-    evaluate: str | int = "quarter"
+    evaluate: str | int | None = None
     warm_up: int = 512
     discount: float | None = None
     memory: float | None = None
@@ -110,8 +150,10 @@ class GraphSettings:
             require(valid, name, "a number from 0 to below 1, or None (the default of the task)", share)
         require(self.task in get_args(Task), "task", "regression or classification", self.task)
         object.__setattr__(self, "kernels", tuple(dictionary(self.kernels)))
-        valid = self.evaluate in ("quarter", "all") or (is_whole(self.evaluate) and int(self.evaluate) >= 2)
-        require(valid, "evaluate", "quarter, all, or a whole number of at least 2", self.evaluate)
+        valid = self.evaluate in (None, "quarter", "all") or (is_whole(self.evaluate) and int(self.evaluate or 0) >= 2)
+        require(valid, "evaluate", "quarter, all, a whole number of at least 2, or None", self.evaluate)
+        valid = self.budget in BUDGETS if isinstance(self.budget, str) else is_number(self.budget) and self.budget >= 1
+        require(valid, "budget", "small, standard, large, or a number of at least 1", self.budget)
 
     @classmethod
     def for_task(cls, task: Task, **choices: Any) -> Self:
@@ -153,8 +195,35 @@ class GraphSettings:
         return [*orders, *(1 for _ in self.singles or ())]
 
     @property
+    def multiple(self) -> float:
+        """The budget as a multiple of the small one."""
+        return BUDGETS[self.budget] if isinstance(self.budget, str) else float(self.budget)
+
+    def trees(self, d: int) -> int:
+        """Boosted trees for d features."""
+        if self.multiple < LARGE_EXPERTS or d > MAX_TREE_INPUTS:
+            return 0
+        more = MORE_FOR_LABELS if self.task == "classification" else 1
+        return min(int(TREES_PER_BUDGET * self.multiple * more), MAX_TREES)
+
+    def wide_features(self, d: int) -> int:
+        """Most frequencies of the wide least squares for d features."""
+        if self.multiple < LARGE_EXPERTS or d > MAX_WIDE_INPUTS:
+            return 0
+        share = WIDE_FOR_NUMBERS if self.task == "regression" else 1
+        return power_of_two(min(WIDE_PER_BUDGET * self.multiple * share, MAX_WIDE))
+
+    def archive_rows(self, d: int) -> int:
+        """Most rows that the large experts are fitted to."""
+        if not self.trees(d):
+            return 0
+        return power_of_two(
+            max(min(ARCHIVE_PER_BUDGET * self.multiple, MAX_ARCHIVE, ARCHIVE_VALUES / d), ARCHIVE_START)
+        )
+
+    @property
     def experts(self) -> int:
-        """Experts of one set."""
+        """Experts of one set, without the large ones."""
         on_inputs = 1 if self.task == "regression" else 2
         return len(self.all_kernels) * (1 + len(self.steps)) + on_inputs + len(self.widths)
 
@@ -169,9 +238,12 @@ class GraphSettings:
     @property
     def active(self) -> int:
         """Experts of one set that are evaluated for a row after the warm-up."""
-        if self.evaluate == "all":
+        chosen = self.evaluate
+        if chosen is None:
+            chosen = "all" if self.multiple >= ALL_EXPERTS else "quarter"
+        if chosen == "all":
             return self.experts
-        return max(2, self.experts // 4) if self.evaluate == "quarter" else min(int(self.evaluate), self.experts)
+        return max(2, self.experts // 4) if chosen == "quarter" else min(int(chosen), self.experts)
 
     @property
     def trial(self) -> int:
@@ -183,6 +255,10 @@ class GraphSettings:
 class Parameters:
     """What the estimators let a user choose.
 
+    budget : {"small", "standard", "large"} or float, default="standard"
+        How much arithmetic a row may cost; standard is about 5 times small, large about 10 times, and a number is a
+        multiple of small. From 2 on there are large experts, boosted trees and wide least squares, which grow with the
+        rows.
     kernels : str or list of Kernel, default="gaussian"
         The dictionary: "gaussian" (11 Gaussians), "mixed", "families", "paper", or your own list; inputs are
         standardised and divided by sqrt(number of features).
@@ -201,8 +277,9 @@ class Parameters:
         Length scales of the memory experts, which average the last 1024 targets.
     ridge : float, default=3e-3
         Of the least squares.
-    evaluate : {"quarter", "all"} or int, default="quarter"
-        Experts evaluated for a row after the warm-up.
+    evaluate : {"quarter", "all"} or int, default=None
+        Experts evaluated for a row after the warm-up, beside the large ones; None for a quarter with a small budget,
+        and all with a larger one.
     warm_up : int, default=512
         Rows for which all experts are evaluated.
     discount, memory : float, default=None
@@ -218,6 +295,7 @@ class Parameters:
         Correct the mixture by residual stacking, a least squares on the experts' differences from it (numbers only).
     """
 
+    budget: str | float = GraphSettings.budget
     kernels: Kernels = GraphSettings.kernels
     n_features: int = GraphSettings.n_features
     out_degree: int = GraphSettings.out_degree
@@ -226,7 +304,7 @@ class Parameters:
     steps: tuple[float, ...] = GraphSettings.steps
     widths: tuple[float, ...] = GraphSettings.widths
     ridge: float = GraphSettings.ridge
-    evaluate: str | int = GraphSettings.evaluate
+    evaluate: str | int | None = GraphSettings.evaluate
     warm_up: int = GraphSettings.warm_up
     discount: float | None = GraphSettings.discount
     memory: float | None = GraphSettings.memory

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from omkl.algorithms.blas import one_thread
-from omkl.algorithms.graph_mkl import intervals, memory, scaling, selection
+from omkl.algorithms.graph_mkl import intervals, large, memory, scaling, selection
 from omkl.algorithms.graph_mkl.change import Trend, Trial
 from omkl.algorithms.graph_mkl.constants import (
     FIRST_ROWS,
@@ -28,6 +28,7 @@ from omkl.algorithms.graph_mkl.experts import (
     no_judgement,
 )
 from omkl.algorithms.graph_mkl.intervals import Calibration
+from omkl.algorithms.graph_mkl.large import Large
 from omkl.algorithms.graph_mkl.least_squares import diagonal_of, is_diagonal, marginalise_features
 from omkl.algorithms.graph_mkl.memory import Window
 from omkl.algorithms.graph_mkl.mixture import Stack, fresh_stack
@@ -66,12 +67,15 @@ class State(NamedTuple):
     calibration: Calibration  # of the intervals
     repeats: float  # evidence that rows are shown again
     weights: Weights
+    large: Large  # of the incumbent
     t: int  # rounds behind us
 
 
 def init(problem: Problem, uniforms: Vector) -> State:
     absent = start_set(problem)._replace(age=-1)
-    return State((start_set(problem), absent), 0, Trend(), Trial(), intervals.init(), 0.0, Weights(), 0)
+    return State(
+        (start_set(problem), absent), 0, Trend(), Trial(), intervals.init(), 0.0, Weights(), large.init(problem), 0
+    )  # fmt: skip
 
 
 def start_set(problem: Problem) -> ExpertSet:
@@ -124,7 +128,9 @@ def grow(problem: Problem, state: State) -> State:
     old_d = len(state.sets[0].scaling.mean)
     challenger, incumbent = state.sets[1 - state.incumbent], state.sets[state.incumbent]
     first, second = state.sets
-    state = state._replace(sets=(grown(problem, first), grown(problem, second)))
+    state = state._replace(
+        sets=(grown(problem, first), grown(problem, second)), large=large.grown(problem, state.large)
+    )
     wanted = problem.V.shape[1] > old_d and problem.trial > 0
     if wanted and challenger.age < 0 and incumbent.age > FIRST_ROWS:
         return start_challenger(problem, state)
@@ -139,6 +145,8 @@ def grown(problem: Problem, part: ExpertSet) -> ExpertSet:
     mean, scale, shift, unit, sparse = part.scaling
     X, Y, weight, X_sparse = part.first
     rows, means, squares = part.block
+    if len(part.evidence) != problem.experts:
+        part = without_large(problem, part)
     return part._replace(
         coefficients=grown_coefficients(problem, part, more_d, more_K),
         scaling=Scaling(
@@ -154,6 +162,19 @@ def grown(problem: Problem, part: ExpertSet) -> ExpertSet:
         ),
         block=Block(np.pad(rows, (0, more_d)), np.pad(means, (0, more_d)), np.pad(squares, (0, more_d))),
     )  # fmt: skip
+
+
+def without_large(problem: Problem, part: ExpertSet) -> ExpertSet:
+    """A set of a problem that has fewer large experts, because there are too many inputs now."""
+    E = problem.experts
+    if len(part.evidence) < E:
+        raise ValueError("a model cannot get large experts when it gets features; make it with the larger budget")
+    return part._replace(
+        noise=Noise(part.noise.level[:E], part.noise.rounds[:E]),
+        evidence=part.evidence[:E],
+        judged=no_judgement(problem),
+        stack=fresh_stack(problem),
+    )
 
 
 def grown_coefficients(problem: Problem, part: ExpertSet, more_d: int, more_K: int) -> Coefficients:
@@ -206,9 +227,10 @@ def set_shapes(problem: Problem) -> dict[str, tuple[int, ...]]:
         "evidence": (E,),
         "judged.gain": (E,),
         "judged.signal": (E,),
+        "judged.step": (E + 1,),
         "stack.R": (E, E),
         "stack.theta": (E,),
-        "selection.rank": (E,),
+        "selection.rank": (problem.first_large,),
         "scaling.mean": (d,),
         "scaling.scale": (d,),
         "scaling.shift": (K,),
@@ -257,16 +279,18 @@ def check_state(problem: Problem, state: State) -> None:
         rows, learned = part.block.rows, part.age if part.age >= 0 else state.t
         demand(bool(((rows >= 0) & (rows <= learned)).all()), "a block has more rows than the set has learned")
     demand(state.sets[state.incumbent].age >= 0, "there is no incumbent")
+    large.check(problem, state.large)
     challenger = state.sets[1 - state.incumbent]
     demand(challenger.age < max(problem.trial, 0), "the trial of the challenger is over")
 
 
 def check_set(problem: Problem, part: ExpertSet, incumbent: bool) -> None:
     rank, explorer = part.selection
-    demand(bool((np.sort(rank) == np.arange(problem.experts)).all()), "the rank of the experts is not a permutation")
-    demand(is_count(explorer) and explorer < problem.experts, "there is no such explorer")
+    ordered = np.arange(problem.first_large)
+    demand(bool((np.sort(rank) == ordered).all()), "the rank of the experts is not a permutation")
+    demand(is_count(explorer) and explorer < problem.first_large, "there is no such explorer")
     demand(is_count(part.age) or (type(part.age) is int and part.age == -1), "the age of a set must be a count, or -1")
-    chooses = problem.active < problem.experts and part.age >= selection.warm_up(problem, incumbent)
+    chooses = problem.active < problem.first_large and part.age >= selection.warm_up(problem, incumbent)
     demand(not chooses or explorer not in rank[: problem.active - 1], "the explorer is a leader")
     rounds, level = part.noise.rounds, part.noise.level
     demand(bool(((rounds >= 0) & (rounds < LARGEST_COUNT)).all()), "the number of rounds must be a count")

@@ -2,11 +2,16 @@
 
 In format version 1 the arrays had both sets of experts along their first axis; before there was a scale of the errors,
 there were half widths of seven coverages in the standard deviations that the experts predict; there were no blocks
-that scaling is compared with; rows had no keys by which they are recognised; and there were no sparse inputs.
+that scaling is compared with; rows had no keys by which they are recognised; there were no sparse inputs; and there
+were no large experts.
 """
+
+from types import SimpleNamespace
+from typing import cast
 
 import numpy as np
 
+from omkl.algorithms.graph_mkl import large
 from omkl.algorithms.graph_mkl.constants import (
     FIRST_ROWS,
     HALF_WIDTH_RANGE,
@@ -16,11 +21,13 @@ from omkl.algorithms.graph_mkl.constants import (
     WINDOW,
 )
 from omkl.algorithms.graph_mkl.least_squares import diagonal_of
+from omkl.algorithms.graph_mkl.problem import Problem
 from omkl.algorithms.graph_mkl.scaling import fresh_block
-from omkl.arrays import Array, Arrays
+from omkl.arrays import Array, Arrays, leaves
 
 RENAMED = {"sure": "min_leverage", "correct": "stack"}  # settings and fields of the Problem
-ADDED = {"sparse": 0}  # to the Problem
+ADDED = {"sparse": 0, "V_wide": np.zeros((1, 1, 0)), "trees": 0, "archive": 0}  # to the Problem
+BEFORE = {"budget": "small"}
 
 ARRAYS = {
     "R": "coefficients.R",
@@ -49,7 +56,25 @@ NUMBERS = {"explorer": "selection.explorer", "unit": "scaling.unit", "age": "age
 def upgrade(arrays: Arrays, body: dict[str, object]) -> tuple[Arrays, dict[str, object]]:
     """Arrays and numbers of a state in a file, of this version or an older one -> by today's dotted names."""
     arrays, body = with_calibration(*with_sets(arrays, body))
-    return with_repeats(with_sparse(with_blocks(arrays)), body)
+    return with_large(*with_repeats(with_sparse(with_blocks(arrays)), body))
+
+
+def with_large(arrays: Arrays, body: dict[str, object]) -> tuple[Arrays, dict[str, object]]:
+    """Without large experts, where a file knows nothing of them."""
+    steps = {
+        f"sets.{g}.judged.step": np.zeros(len(arrays[f"sets.{g}.evidence"]) + 1)
+        for g in (0, 1)
+        if f"sets.{g}.evidence" in arrays
+    }
+    shift = arrays.get("sets.0.scaling.shift")
+    if any(name.startswith("large.") for name in arrays) or shift is None or "sets.0.scaling.mean" not in arrays:
+        return arrays, body
+    d, K = len(arrays["sets.0.scaling.mean"]), len(shift)
+    none = large.init(cast(Problem, SimpleNamespace(V=np.zeros((1, d, 0)), K=K, task="", trees=0, archive=0, large=0)))
+    parts = {f"large.{name}": leaf for name, leaf in leaves(none).items()}
+    new = {name: leaf for name, leaf in parts.items() if isinstance(leaf, np.ndarray)}
+    numbers = {name: leaf for name, leaf in parts.items() if not isinstance(leaf, np.ndarray)}
+    return arrays | new | steps, body | numbers
 
 
 def with_repeats(arrays: Arrays, body: dict[str, object]) -> tuple[Arrays, dict[str, object]]:

@@ -6,6 +6,7 @@
 #ifdef OMKL_ISA
 #include "graph_mkl/change.hpp"
 #include "graph_mkl/intervals.hpp"
+#include "graph_mkl/large.hpp"
 #include "graph_mkl/learning.hpp"
 
 namespace omkl::graph_mkl::OMKL_ISA {
@@ -24,7 +25,8 @@ static bool evaluate(const Problem &p, const State &s, Scratch &scratch, Workspa
     Evaluations &out = w.sets[g];
     for (long i = 0; i <= p.maps; ++i) scratch.flags[i] = 0;
     if (set.age >= 0) scaled(p, set.scaling, w, w.x);
-    each_evaluated(p, set, g == s.incumbent, w.share, [&](long e, bool) {
+    if (g == s.incumbent) predict_large(p, s.large, set.scaling, w);
+    each_evaluated(p, set, s.large, g == s.incumbent, w.share, [&](long e, bool) {
       evaluate(p, set, w, out, e, scratch.flags);
       finite = finite && bounded(out.mean + e * p.K, p.K) && is_finite(out.leverage[e]);
       ++evaluated;
@@ -32,7 +34,8 @@ static bool evaluate(const Problem &p, const State &s, Scratch &scratch, Workspa
   }
   mixture_weights(p, s, w);
   mix(p, s, w, prediction);
-  if (p.stack) prediction[0] = stacked(p, s, w, prediction[0], prediction[1]);
+  if (p.stack && p.classify) stack_labels(p, s, w, prediction);
+  if (p.stack && !p.classify) prediction[0] = stacked(p, s, w, prediction[0], prediction[1]);
   if (!p.classify) prediction[1] = reported(s.calibration, w);
   return finite;
 }
@@ -74,6 +77,7 @@ static void follow_change(const Problem &p, State &s, const Workspace &w, double
       end_trial(s, g);
       break;
     case Verdict::replace:
+      restart_large(p, s.large, s.sets[other].age);
       end_trial(s, other);
       break;
     case Verdict::start:
@@ -90,7 +94,7 @@ inline void run(const Problem &p, State &s, Scratch &scratch, Chunk &chunk) {
     long evaluated;
     if (!evaluate(p, s, scratch, w, chunk.X + chunk.done * (p.V.d + p.S), prediction, evaluated)) return;
     const double weight = chunk.weight ? chunk.weight[chunk.done] : 1;
-    if (weight != 0 && !is_finite(y)) return;
+    if (weight != 0 && (!is_finite(y) || !s.has_room(p))) return;
     const bool known = s.sets[s.incumbent].scaling.unit > 0;
     Recognised row = {};
     if (weight != 0) row = recognise(p, s, w.x, w.sparse, y);
@@ -106,6 +110,7 @@ inline void run(const Problem &p, State &s, Scratch &scratch, Chunk &chunk) {
     }
     s.repeats = row.evidence, s.weights = means;
     if (row.kind != Kind::new_row) {
+      if (row.kind == Kind::copy && is_last(s.sets[s.incumbent], row.key)) make_heavier(s.large.archive, weight);
       for (long g = 0; g < 2; ++g)
         if (s.sets[g].age >= 0)
           learn_again(p, s.sets[g], w, w.sets[g], y, weight, relative, g == s.incumbent, row, s.t);
@@ -114,9 +119,14 @@ inline void run(const Problem &p, State &s, Scratch &scratch, Chunk &chunk) {
     }
     for (long g = 0; g < 2; ++g)
       if (s.sets[g].age >= 0) {
-        if (p.stack) update_stack(p, s.sets[g].stack, w, w.sets[g].differences, y, lesser(weight, 1));
-        learn(p, s.sets[g], w, w.sets[g], y, weight, relative, known, g == s.incumbent, uniform[g], row.key, s.t);
+        Stack &stack = s.sets[g].stack;
+        if (p.stack && p.classify) update_label_stack(p, s.sets[g], w, w.sets[g].differences, y, relative);
+        if (p.stack && !p.classify) update_stack(p, stack, w, w.sets[g].differences, y, lesser(weight, 1));
+        if (g == s.incumbent) large_losses(p, s, w, prediction, y);
+        learn(p, s.sets[g], w, w.sets[g], y, weight, relative, known, s.large, g == s.incumbent, uniform[g], row.key,
+              s.t);
       }
+    learn_large(p, s.large, s.sets[s.incumbent].scaling, w, y, weight);
     double gap;
     if (p.classify) {
       gap = 1 - prediction[static_cast<long>(y)];

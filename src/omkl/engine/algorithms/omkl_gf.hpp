@@ -1,4 +1,5 @@
-// C++ counterpart of algorithms/omkl_gf.py: M draws with replacement; the distinct kernels among them are evaluated.
+// C++ counterpart of algorithms/omkl_gf.py: M draws with replacement for each of J nodes; the distinct kernels of the
+// node that is drawn are evaluated.
 #pragma once
 #include "problem.hpp"
 
@@ -11,6 +12,8 @@ struct Problem {
   long M;
   int64_t freeze_after;  // negative: never
   bool weighted;
+  long J;
+  double least_q;
 
   template <class Reader>
   void read(Reader &from) {
@@ -21,6 +24,9 @@ struct Problem {
     from.require(M >= 1, "there must be a draw in every round");
     freeze_after = from.optional_whole("freeze_after");
     weighted = from.flag("weighted");
+    J = from.whole("J");
+    from.require(J >= 1, "there must be a selective node");
+    least_q = from.number("least_q");
   }
 };
 
@@ -46,7 +52,10 @@ struct State {
   }
 };
 
-inline long uniforms(const Problem &p) { return p.M; }
+inline long uniforms(const Problem &p) { return p.J == 1 ? p.M : p.J * p.M + 1; }
+
+// q and links of every node, and the probabilities of the nodes.
+inline long scratch(const Problem &p) { return p.J == 1 ? 0 : 2 * p.J * padded(p.V.N) + padded(p.J) + padded(p.V.N); }
 
 }  // namespace omkl::omkl_gf
 
@@ -56,15 +65,45 @@ inline long uniforms(const Problem &p) { return p.M; }
 namespace omkl::omkl_gf::OMKL_ISA {
 using namespace omkl::OMKL_ISA;
 
+// p of a node that explores by xi, from w in s.p, in which it stays; and q = 1 - (1 - p)^M of every kernel, without the
+// subtraction that would cancel.
+inline void node(const Problem &problem, Scratch &s, double xi, double *q) {
+  const long N = problem.V.N;
+  for (long i = 0; i < N; ++i) q[i] = s.p[i] = (1 - xi) * s.p[i] + xi / static_cast<double>(N);  // (F1)
+  for (long m = 1; m < problem.M; ++m)
+    for (long i = 0; i < N; ++i) q[i] += s.p[i] * (1 - q[i]);  // (F2)
+}
+
+// The subset of one of several nodes.
+inline void choose_node(const Problem &problem, State &state, Scratch &s, double xi, const double *uniforms) {
+  const long N = problem.V.N, Np = padded(N), M = problem.M, J = problem.J;
+  double *q = s.extra, *linked = q + J * Np, *nodes = linked + J * Np, *w = nodes + padded(J);
+  for (long i = 0; i < Np; ++i) w[i] = s.p[i];
+  double all = 0, explored = 1;
+  for (long j = 0; j < padded(J); ++j) nodes[j] = 0;
+  for (long j = 0; j < J; ++j) {
+    explored *= xi;
+    for (long i = 0; i < Np; ++i) s.p[i] = w[i], linked[j * Np + i] = 0;
+    node(problem, s, explored, q + j * Np);
+    for (long m = 0; m < M; ++m) linked[j * Np + draw(s.p, N, uniforms[j * M + m])] = 1;
+    for (long i = 0; i < N; ++i) nodes[j] += linked[j * Np + i] * w[i];
+    all += nodes[j];
+  }
+  for (long j = 0; j < J; ++j) nodes[j] = (1 - xi) * nodes[j] / all + xi / static_cast<double>(J);  // (F3)
+  const long drawn = draw(nodes, J, uniforms[J * M]);
+  for (long i = 0; i < N; ++i) {
+    state.chosen[i] = linked[drawn * Np + i] != 0;
+    state.q[i] = 0;
+    for (long j = 0; j < J; ++j) state.q[i] += nodes[j] * q[j * Np + i];  // (F4)
+  }
+}
+
 inline void choose(const Problem &problem, State &state, Scratch &s, int64_t t, const double *uniforms) {
   const long N = problem.V.N;
   const double xi = xi_at(problem.schedule, t);
   normalised(state.log_w, N, s.p);
-  for (long i = 0; i < N; ++i) s.p[i] = (1 - xi) * s.p[i] + xi / static_cast<double>(N);
-  for (long i = 0; i < N; ++i) state.q[i] = s.p[i];
-  // q = 1 - (1 - p)^M, without the subtraction that would cancel
-  for (long m = 1; m < problem.M; ++m)
-    for (long i = 0; i < N; ++i) state.q[i] += s.p[i] * (1 - state.q[i]);
+  if (problem.J > 1) return choose_node(problem, state, s, xi, uniforms);
+  node(problem, s, xi, state.q);
   for (long i = 0; i < N; ++i) state.chosen[i] = 0;
   for (long m = 0; m < problem.M; ++m) state.chosen[draw(s.p, N, uniforms[m])] = 1;
 }
@@ -83,7 +122,8 @@ inline void predict(const Problem &problem, const State &state, Scratch &s, cons
 }
 
 inline void run(const Problem &problem, State &state, Scratch &s, Chunk &chunk) {
-  const auto &[F, descent, schedule, M, freeze_after, weighted] = problem;
+  const auto &[F, descent, schedule, M, freeze_after, weighted, J, least_q] = problem;
+  const long draws = uniforms(problem);
   for (; chunk.done < chunk.rows; ++chunk.done) {
     const double *x = chunk.X + chunk.done * F.d, y = chunk.y[chunk.done];
     const double weight = chunk.weight ? chunk.weight[chunk.done] : 1;
@@ -95,7 +135,7 @@ inline void run(const Problem &problem, State &state, Scratch &s, Chunk &chunk) 
     bool usable = is_finite(y);
     for (long j = 0; j < n; ++j) {
       const long i = s.evaluated[j];
-      const double h = importance(descent, state.q[i], eta, weight);
+      const double h = importance(descent, greater(state.q[i], least_q), eta, weight);
       const double g = s.work[j] = weighted ? h : importance(descent, 1, eta, weight);
       usable &= weigh(descent, state.log_w[i], s.f[j], s.norm[j], y, eta, h, g, s.next[j]);
     }
@@ -106,7 +146,7 @@ inline void run(const Problem &problem, State &state, Scratch &s, Chunk &chunk) 
       learn(F, descent, i, state.theta, s.z + j * 2 * F.P, s.f[j], s.norm[j], y, eta, s.work[j]);
     }
     state.t = t;
-    if (freeze_after < 0 || t < freeze_after) choose(problem, state, s, t + 1, chunk.uniforms + chunk.done * M);
+    if (freeze_after < 0 || t < freeze_after) choose(problem, state, s, t + 1, chunk.uniforms + chunk.done * draws);
     chunk.evaluated += n;
   }
 }

@@ -12,6 +12,7 @@ struct Problem {
   Schedule schedule;
   Commit commit;
   int64_t commit_after;
+  double least_q, least_p;
 
   template <class Reader>
   void read(Reader &from) {
@@ -21,6 +22,8 @@ struct Problem {
     schedule = from.schedule();
     commit = from.one_of("commit", {"never", "argmax", "first"});
     commit_after = from.whole("commit_after");
+    least_q = from.number("least_q");
+    least_p = from.number("least_p");
   }
 };
 
@@ -70,7 +73,7 @@ inline void predict(const Problem &problem, const State &state, Scratch &s, cons
 }
 
 inline void run(const Problem &problem, State &state, Scratch &s, Chunk &chunk) {
-  const auto &[F, graph, descent, schedule, commit, commit_after] = problem;
+  const auto &[F, graph, descent, schedule, commit, commit_after, least_q, least_p] = problem;
   NodeWeights u{state.log_u, s.u, F.N, 0};
   u.recompute();
   node_probabilities(problem, u, state.t + 1, s.p);
@@ -87,10 +90,12 @@ inline void run(const Problem &problem, State &state, Scratch &s, Chunk &chunk) 
     bool usable = is_finite(y);
     for (long j = 0; j < n; ++j) {
       const long i = s.evaluated[j];
-      const double h = s.work[j] = importance(descent, evaluation_probability(graph, s.p, i), eta, weight);
+      const double h = s.work[j] =
+          importance(descent, greater(evaluation_probability(graph, s.p, i), least_q), eta, weight);
       usable &= weigh(descent, state.log_w[i], s.f[j], s.norm[j], y, eta, h, h, s.next[j]);
     }
-    const double ell_hat = weight * loss_value(descent.loss, y_hat, y) / greater(s.p[state.node], LEAST);  // (16)
+    const double ell_hat =
+        weight * loss_value(descent.loss, y_hat, y) / greater(greater(s.p[state.node], least_p), LEAST);  // (16)
     const double log_u = state.log_u[state.node] - eta * ell_hat;  // (18b)
     if (!usable || !is_finite(log_u)) return;
     // u before w and theta: the next round waits for the node, and the processor can update the kernels meanwhile

@@ -13,6 +13,7 @@ struct Problem {
   Schedule schedule;
   Commit commit;
   int64_t commit_after;
+  double least_q, least_p;
   double beta;  // negative: the tenth-largest rule
 
   template <class Reader>
@@ -23,6 +24,8 @@ struct Problem {
     schedule = from.schedule();
     commit = from.one_of("commit", {"never", "argmax", "first"});
     commit_after = from.whole("commit_after");
+    least_q = from.number("least_q");
+    least_p = from.number("least_p");
     beta = from.optional_number("beta");
   }
 };
@@ -134,7 +137,7 @@ inline void predict(const Problem &problem, const State &state, Scratch &s, cons
 }
 
 inline void run(const Problem &problem, State &state, Scratch &s, Chunk &chunk) {
-  const auto &[F, graph, descent, schedule, commit, commit_after, beta] = problem;
+  const auto &[F, graph, descent, schedule, commit, commit_after, least_q, least_p, beta] = problem;
   NodeWeights u{state.log_u, s.u, F.N, 0};
   u.recompute();
   share(state, F.N, s);
@@ -155,10 +158,11 @@ inline void run(const Problem &problem, State &state, Scratch &s, Chunk &chunk) 
       const long i = s.evaluated[j], nearest = state.d[i];
       double q = evaluation_probability(graph, s.p, i);  // (15)
       if (!graph.A[nearest * F.N + i]) q += s.p[nearest];
-      const double h = s.work[j] = importance(descent, q, eta, weight);
+      const double h = s.work[j] = importance(descent, greater(q, least_q), eta, weight);
       usable &= weigh(descent, state.log_w[i], s.f[j], s.norm[j], y, eta, h, h, s.next[j]);
     }
-    const double ell_hat = weight * loss_value(descent.loss, y_hat, y) / greater(s.p[state.node], LEAST);  // (16)
+    const double ell_hat =
+        weight * loss_value(descent.loss, y_hat, y) / greater(greater(s.p[state.node], least_p), LEAST);  // (16)
     const double log_u = state.log_u[state.node] - eta * ell_hat;  // (18b)
     if (!usable || !is_finite(log_u)) return;
     // u first, as in sfg_mkl.hpp

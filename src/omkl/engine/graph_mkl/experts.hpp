@@ -127,6 +127,11 @@ constexpr uint8_t HAS_FEATURES = 1, HAS_DISTANCES = 2;
 // z, phi, mean and leverage of one expert. `ready` flags what has been computed for its map before.
 static void evaluate(const Problem &p, const ExpertSet &set, Workspace &w, Evaluations &out, long e, uint8_t *ready) {
   double *mean = out.mean + e * p.K;
+  if (e >= p.first_large) {
+    for (long k = 0; k < p.K; ++k) mean[k] = w.forecast[(e - p.first_large) * p.K + k];
+    out.leverage[e] = 0;
+    return;
+  }
   if (e >= p.first_memory) {
     if (!(ready[p.maps] & HAS_DISTANCES)) {
       squared_distances(p, set.window, set.age, w);
@@ -260,7 +265,7 @@ OMKL_INLINE double gradient_step(double a, double weight) {
 // The coefficients of one expert after a row.
 static void update(const Problem &p, ExpertSet &set, Workspace &w, long e, const double *z, const double *phi,
                    const Sparse &sparse, double leverage, const double *target, const Counting &row) {
-  if (e >= p.first_memory) return;  // memory experts have no coefficients
+  if (e >= p.first_memory) return;  // memory and large experts have no coefficients here
   const Expert x(p, set.coefficients, e);
   if (x.b > 0) {
     const double step = gradient_step(p.steps[x.b - 1], row.weight);

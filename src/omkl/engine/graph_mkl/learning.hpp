@@ -10,13 +10,15 @@ using namespace omkl::OMKL_ISA;
 static void start_set(const Problem &p, ExpertSet &set) {
   reset_coefficients(p, set.coefficients);
   for (long j = 0; j < p.E * p.stride_stack; ++j) set.stack.R[j] = 0;
-  for (long e = 0; e < p.E; ++e) set.stack.R[e * p.stride_stack + e] = 1 / sqrt(STACK_RIDGE), set.stack.theta[e] = 0;
+  const double ridge = p.classify ? LABEL_STACK_RIDGE : STACK_RIDGE;
+  for (long e = 0; e < p.E; ++e) set.stack.R[e * p.stride_stack + e] = 1 / sqrt(ridge), set.stack.theta[e] = 0;
   for (long e = 0; e < p.E; ++e) {
     set.evidence[e] = 0;
     set.noise.level[e] = START_NOISE, set.noise.rounds[e] = 0;
     set.judged.gain[e] = 0, set.judged.signal[e] = no_signal(p);
-    set.selection.rank[e] = e;
   }
+  for (long e = 0; e <= p.E; ++e) set.judged.step[e] = 0;
+  for (long e = 0; e < p.first_large; ++e) set.selection.rank[e] = e;
   set.selection.explorer = 0;
   for (long k = 0; k < p.V.d; ++k) set.scaling.mean[k] = 0, set.scaling.scale[k] = 0;
   for (long k = 0; k < p.K; ++k) set.scaling.shift[k] = 0;
@@ -96,13 +98,14 @@ static void learn_again(const Problem &p, ExpertSet &set, Workspace &w, Evaluati
       if (set.judged.gain[e] != 0) set.evidence[e] = evidence_moved(p, set.evidence[e], set.judged.gain[e], relative);
       move_noise(p, set, e, relative);
     }
+    move_label_stack(p, set.stack, w, set.judged.step, relative);
     set.window.weight[found] = lesser(set.window.weight[found] + weight, MAX_COPIED_WEIGHT);
     const int64_t number = row_in_column(set.age, found);
     if (number < FIRST_ROWS) set.first.weight[number] = lesser(set.first.weight[number] + weight, MAX_COPIED_WEIGHT);
   }
   for (long k = 0; k < p.K; ++k)
     w.target[k] = (target_value(p, y, k) - set.scaling.shift[k]) / unit_of(set.scaling);  // (G3)
-  each_evaluated(p, set, incumbent, w.share, [&](long e, bool) {
+  each_selected(p, set, incumbent, w.share, [&](long e, bool) {
     if (e >= p.first_memory) return;
     const long place = Expert(p, set.coefficients, e).i * w.widest;
     update(p, set, w, e, out.z + place, out.phi + place, sparse_of(p, w, out, e), out.leverage[e], w.target,
@@ -113,13 +116,15 @@ static void learn_again(const Problem &p, ExpertSet &set, Workspace &w, Evaluati
 // After one row, with the selection for the next round; `judged`: whether the evidence for its experts has been
 // updated.
 static void learn(const Problem &p, ExpertSet &set, Workspace &w, Evaluations &out, double y, double weight,
-                  double relative, bool judged, bool incumbent, double uniform, int64_t key, int64_t t) {
+                  double relative, bool judged, const Large &large, bool incumbent, double uniform, int64_t key,
+                  int64_t t) {
   const bool known = set.scaling.unit > 0;
   for (long e = 0; e < p.E; ++e) set.judged.gain[e] = 0, set.judged.signal[e] = no_signal(p);
   if (!is_refit_age(set.age + 1)) take_unit(set.scaling, y);
-  each_evaluated(p, set, incumbent, w.share, [&](long e, bool) {
+  each_evaluated(p, set, large, incumbent, w.share, [&](long e, bool) {
     if (judged) set.judged.gain[e] = out.score[e];
     if (known) update_noise(p, set, out, w, e, y, relative);
+    if (e >= p.first_memory) return;
     for (long k = 0; k < p.K; ++k)
       w.target[k] = (target_value(p, y, k) - set.scaling.shift[k]) / unit_of(set.scaling);  // (G3)
     const long place = Expert(p, set.coefficients, e).i * w.widest;

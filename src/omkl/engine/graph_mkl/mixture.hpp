@@ -10,7 +10,7 @@ using namespace omkl::OMKL_ISA;
 template <class AnyState, class F>
 OMKL_INLINE void each_expert(const Problem &p, AnyState &s, Workspace &w, F f) {
   for (long g = 0; g < 2; ++g)
-    each_evaluated(p, s.sets[g], g == s.incumbent, w.share,
+    each_evaluated(p, s.sets[g], s.large, g == s.incumbent, w.share,
                    [&](long e, bool counted) { f(s.sets[g], w.sets[g], e, counted); });
 }
 
@@ -110,14 +110,68 @@ static double stacked(const Problem &p, const State &s, Workspace &w, double mea
   return mean + deviation * clipped(dot(s.sets[s.incumbent].stack.theta, z, p.stride_stack), STACK_CLIP);  // (G30)
 }
 
-static void update_stack(const Problem &p, Stack &stack, Workspace &w, const double *z, double y, double weight) {
-  const double target = clipped((y - w.mean) / w.deviation, STACK_CLIP);  // (G31)
-  const double gap = target - dot(stack.theta, z, p.stride_stack);
+// One row of least squares on the features z with the target `gap` beyond what is predicted now.
+static void move_stack(const Problem &p, Stack &stack, Workspace &w, const double *z, double gap, double weight) {
   factor_times(stack.R, p.E, p.stride_stack, z, w.phi_stack);
   const double leverage = dot(w.phi_stack, w.phi_stack, p.stride_stack);
   factor_update(stack.R, p.E, p.stride_stack, w.phi_stack, counts(p, leverage, weight), 1, w.keep, w.take,
                 w.Pz);  // (G18)
   add(stack.theta, weight * gap / (1 + weight * leverage), w.Pz, p.stride_stack);
+}
+
+static void update_stack(const Problem &p, Stack &stack, Workspace &w, const double *z, double y, double weight) {
+  const double target = clipped((y - w.mean) / w.deviation, STACK_CLIP);  // (G31)
+  move_stack(p, stack, w, z, target - dot(stack.theta, z, p.stride_stack), weight);
+}
+
+// Stacking of labels
+
+// The logarithms of the mixture's probabilities and the stacking of the differences from them, in w.probability.
+static void stacked_labels(const Problem &p, const Stack &stack, Workspace &w, const double *Z) {
+  for (long k = 0; k < p.K; ++k) w.probability[k] = w.log_mixed[k];
+  for (long e = 0; e < p.E; ++e)
+    for (long k = 0; k < p.K; ++k) w.probability[k] += stack.theta[e] * Z[e * p.K + k];
+  normalised(w.probability, p.K, w.probability);  // (G62)
+}
+
+// How far the experts are from the mixture, and the mixture's probabilities corrected by the stacking on the
+// incumbent's.
+static void stack_labels(const Problem &p, const State &s, Workspace &w, double *prediction) {
+  for (long k = 0; k < p.K; ++k) w.log_mixed[k] = log(greater(prediction[k], MIN_PROBABILITY));
+  for (Evaluations &out : w.sets)
+    for (long j = 0; j < p.stride_stack * p.K; ++j) out.differences[j] = 0;
+  each_expert(p, s, w, [&](const ExpertSet &set, Evaluations &out, long e, bool counted) {
+    if (!counted) return;
+    label_probabilities(out.mean + e * p.K, variance(set, e, out.leverage[e]), p.K, w.probability);
+    for (long k = 0; k < p.K; ++k) {
+      const double gap = log(greater(w.probability[k], MIN_PROBABILITY)) - w.log_mixed[k];  // (G61)
+      out.differences[e * p.K + k] = clipped(gap, LABEL_STACK_CLIP);                        // (G61)
+    }
+  });
+  stacked_labels(p, s.sets[s.incumbent].stack, w, w.sets[s.incumbent].differences);
+  for (long k = 0; k < p.K; ++k) prediction[k] = w.probability[k];
+}
+
+// After a row of this relative weight, or a copy of it, with the features of the step in `step`.
+static void move_label_stack(const Problem &p, Stack &stack, Workspace &w, const double *step, double relative) {
+  bool any = false;
+  for (long e = 0; e < p.stride_stack; ++e) w.z_stack[e] = 0;
+  for (long e = 0; e < p.E; ++e) w.z_stack[e] = step[e], any |= step[e] != 0;
+  if (any) move_stack(p, stack, w, w.z_stack, step[p.E] - dot(stack.theta, w.z_stack, p.stride_stack), relative);
+}
+
+static void update_label_stack(const Problem &p, ExpertSet &set, Workspace &w, const double *Z, double y,
+                               double relative) {
+  stacked_labels(p, set.stack, w, Z);
+  for (long e = 0; e < p.E; ++e) {
+    double expected = 0;
+    for (long k = 0; k < p.K; ++k) expected += Z[e * p.K + k] * w.probability[k];
+    set.judged.step[e] = Z[e * p.K + static_cast<long>(y)] - expected;  // (G63)
+  }
+  double &target = set.judged.step[p.E];
+  target = 1;
+  for (long e = 0; e < p.E; ++e) target += set.stack.theta[e] * set.judged.step[e];
+  move_label_stack(p, set.stack, w, set.judged.step, relative);
 }
 
 }  // namespace omkl::graph_mkl::OMKL_ISA

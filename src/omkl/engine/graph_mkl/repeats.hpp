@@ -47,6 +47,11 @@ static long column_of(const Window &window, int64_t key) {
   return found;
 }
 
+// Whether the row with this key is the one that the set learned last.
+static bool is_last(const ExpertSet &set, int64_t key) {
+  return set.age > 0 && column_of(set.window, key) == (set.age - 1) % WINDOW;
+}
+
 // That a row has come before, estimated by the share of rows that came once.
 static double chance_of_return(const Window &window, int64_t age) {
   const long n = rows_in(age);

@@ -1,64 +1,10 @@
-// As algorithms/graph_mkl/problem.py and state.py: what never changes, what one round changes, and working memory.
+// As algorithms/graph_mkl/state.py: what one round changes, and working memory.
 #pragma once
-#include "../problem.hpp"
-#include "graph_mkl_constants.hpp"  // written by the build from algorithms/graph_mkl/constants.py
+#include "graph_mkl/large_state.hpp"
 
 namespace omkl::graph_mkl {
 
-constexpr int64_t LARGEST_COUNT = int64_t{1} << 62;  // as in algorithms/invariants.py
 constexpr long TRACKED = static_cast<long>(sizeof LEVELS / sizeof *LEVELS);
-
-struct Problem {
-  Frequencies V;
-  Graph graph;
-  bool classify;
-  long S;               // sparse inputs, behind those of V in a row
-  long K, B;            // outputs; learners per kernel
-  const double *steps;  // [B - 1]
-  long M;               // memory experts
-  const double *widths;
-  long maps;             // of kernels, and for labels that of the squares; the linear map comes after them
-  const double *ridges;  // [maps + 1]
-  int64_t active, warm_up;
-  double discount, memory;
-  int64_t trial;
-  double min_leverage;
-  bool stack;
-  long on_kernels, first_memory, E;  // experts: the linear one, the first memory expert, all of them
-  long rows_linear;                  // of the factor of the linear expert: n_linear, or 1, its diagonal
-  long n, stride, n_linear, stride_linear, stride_stack;  // features, and their number padded to whole registers
-
-  template <class Reader>
-  void read(Reader &from) {
-    V = from.frequencies("V");
-    graph = from.graph(V.N);
-    enum class Task { regression, classification };
-    const Task task = from.one_of("task", {"regression", "classification"});
-    classify = task == Task::classification;
-    K = from.whole("K");
-    from.require(K >= 1 && (classify || K == 1), "a number is one output, and labels are at least one");
-    const auto step = from.numbers("steps"), width = from.numbers("widths"), ridge = from.numbers("ridges");
-    B = 1 + step.size, steps = step.data;
-    M = width.size, widths = width.data;
-    maps = V.N + (classify ? 1 : 0), ridges = ridge.data;
-    from.require(ridge.size == maps + 1, "there must be a ridge for each map");
-    active = from.whole("active");
-    from.require(active >= 2, "at least two experts must be evaluated");
-    warm_up = from.whole("warm_up");
-    discount = from.number("discount");
-    memory = from.number("memory");
-    trial = from.whole("trial");
-    min_leverage = from.number("min_leverage");
-    stack = from.flag("stack") && !classify;
-    S = from.whole("sparse");
-    from.require(S >= 0 && S <= MAX_SPARSE, "there are too many sparse inputs");
-    on_kernels = V.N * B, first_memory = on_kernels + (classify ? 2 : 1);
-    E = first_memory + M, stride_stack = padded(E);
-    n = 2 * V.D, stride = padded(n);
-    n_linear = V.d + 1, stride_linear = padded(n_linear);
-    rows_linear = V.d <= MAX_FULL_INPUTS ? n_linear : 1;
-  }
-};
 
 struct Coefficients {
   double *R;             // [maps][n][stride], lower triangular, P = R' R
@@ -94,11 +40,13 @@ struct Noise {
 struct Judged {
   double *gain;    // [E]  log-likelihood relative to the mixture; 0: none
   double *signal;  // [E]  about the noise; below 0 for numbers, or 0 for labels: none
+  double *step;    // [E + 1]  features of the step that the stacking of labels took, and its target; 0 for numbers
 
   template <class Visitor>
   void visit(const Problem &p, Visitor &visitor) {
     visitor.array("gain", gain, {p.E});
     visitor.array("signal", signal, {p.E});
+    visitor.array("step", step, {p.E + 1});
   }
 };
 
@@ -114,12 +62,12 @@ struct Stack {
 };
 
 struct Selection {
-  int64_t *rank;  // [E]
+  int64_t *rank;  // [first_large]
   int64_t explorer;
 
   template <class Visitor>
   void visit(const Problem &p, Visitor &visitor) {
-    visitor.array("rank", rank, {p.E});
+    visitor.array("rank", rank, {p.first_large});
     visitor.number("explorer", explorer);
   }
 };
@@ -212,9 +160,9 @@ struct ExpertSet {
     visitor.number("age", age);
   }
   bool valid(const Problem &p) const {
-    for (long e = 0; e < p.E; ++e)
-      if (selection.rank[e] < 0 || selection.rank[e] >= p.E) return false;
-    return selection.explorer >= 0 && selection.explorer < p.E && age >= -1 && age < LARGEST_COUNT;
+    for (long e = 0; e < p.first_large; ++e)
+      if (selection.rank[e] < 0 || selection.rank[e] >= p.first_large) return false;
+    return selection.explorer >= 0 && selection.explorer < p.first_large && age >= -1 && age < LARGEST_COUNT;
   }
 };
 
@@ -277,6 +225,7 @@ struct State {
   Calibration calibration;
   double repeats;
   Weights weights;
+  Large large;  // of the incumbent
   int64_t t;
 
   template <class Visitor>
@@ -289,11 +238,14 @@ struct State {
     visitor.part("calibration", calibration, p);
     visitor.number("repeats", repeats);
     visitor.part("weights", weights, p);
+    visitor.part("large", large, p);
     visitor.number("t", t);
   }
   bool valid(const Problem &p) const {
-    return (incumbent == 0 || incumbent == 1) && sets[incumbent].age >= 0 && sets[0].valid(p) && sets[1].valid(p);
+    return (incumbent == 0 || incumbent == 1) && sets[incumbent].age >= 0 && sets[0].valid(p) && sets[1].valid(p) &&
+           large.valid(p);
   }
+  bool has_room(const Problem &p) const { return large.has_room(p); }
 };
 
 // Of the sparse inputs of a row, those that are not 0.
@@ -311,7 +263,7 @@ struct Evaluations {
   double *mean;         // [E][K]
   double *weight;       // [E]  in the mixture
   double *score;        // [E]  log-likelihoods
-  double *differences;  // [stride_stack]  from the mixture, in its standard deviations
+  double *differences;  // [stride_stack], for labels [stride_stack][K]  from the mixture
 };
 
 // Working memory, cut from Scratch::extra. Without any, `size` is how much that must be.
@@ -322,10 +274,11 @@ struct Workspace {
   double *x, *xs, *xs_linear;   // [d padded]  the row, and scaled for the kernels and for the linear expert
   double *wave;                 // [2][P]
   double *Pz, *keep, *take;     // [widest]
-  double *target, *probability, *margin, *move;  // [K]
+  double *target, *probability, *margin, *move, *log_mixed;  // [K]
   double *mark;                 // [E], as bytes
   double *square, *near;        // [WINDOW]
-  double *phi_stack;            // [E padded]
+  double *phi_stack, *z_stack;  // [E padded]
+  double *forecast, *losses;    // [large][K] and [large + 1], of the large experts
   double nearest, mean, deviation;  // least of `square`; of the mixture
   double mixed_deviation, noise;    // of the mixture; the part of it that is the same for every row
   double share;                     // of the rows that their weights count for, before the round
@@ -345,14 +298,15 @@ struct Workspace {
       s.z = cut((p.maps + 1) * widest), s.phi = cut((p.maps + 1) * widest);
       s.leverage = cut(p.E), s.weight = cut(p.E), s.score = cut(p.E);
       s.mean = cut(p.E * p.K);
-      s.differences = cut(p.stride_stack);
+      s.differences = cut(p.stride_stack * p.K);
       s.z_sparse = cut(p.S), s.phi_sparse = cut(p.S);
     }
     Pz = cut(widest), keep = cut(widest), take = cut(widest);
-    target = cut(p.K), probability = cut(p.K), margin = cut(p.K), move = cut(p.K);
+    target = cut(p.K), probability = cut(p.K), margin = cut(p.K), move = cut(p.K), log_mixed = cut(p.K);
     mark = cut(p.E);
     square = cut(WINDOW), near = cut(WINDOW);
-    phi_stack = cut(p.stride_stack);
+    phi_stack = cut(p.stride_stack), z_stack = cut(p.stride_stack);
+    forecast = cut(p.large * p.K), losses = cut(p.large + 1);
   }
 };
 

@@ -12,7 +12,7 @@ import warnings
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, cast
 
 import narwhals as nw
 import numpy as np
@@ -31,6 +31,7 @@ from omkl.estimators.label_order import warn_if_sorted
 from omkl.estimators.river.frames import Frame, as_frame, as_series, features, numbers
 from omkl.estimators.rows import Cells, NotANumber, check_row, checked_cells, encoder_after, in_order
 from omkl.estimators.tables import Calls, TableRows, first_names, learn_table, learnable
+from omkl.estimators.tally import Stats, tally_of
 from omkl.lock import Locked, ModelLock, locked
 from omkl.names import clash
 from omkl.validation import require, require_whole
@@ -112,6 +113,19 @@ class Estimator(Locked, Generic[C, Y]):
             return self._core
         return self._start(x)
 
+    # the row that was predicted last, and its prediction; an annotation would make it a parameter
+    _last = cast("tuple[object, object] | None", None)
+    _not_copied = (*Locked._not_copied, "_last")
+
+    def stats(self) -> Stats:
+        """Rows learned, and how good the predictions were that were made before each.
+
+        `rmse` or `accuracy` are of the `scored` rows of this process: those of `learn_many`, and those that `learn_one`
+        learns just after `predict_one` has predicted the same dictionary. `changes` are rows at which experts began to
+        learn that have replaced others, as seen by `learn_many` and by this call.
+        """
+        return tally_of(self).stats(self._core)
+
     # Delayed labels
 
     @locked
@@ -180,7 +194,9 @@ class Regressor(Estimator[NumberCore, float], base.MiniBatchRegressor):
         if key is not None:
             self._store(key, x)
         core = self._core
-        return 0.0 if core is None else float(core.predict_row(x))
+        y_pred = 0.0 if core is None else float(core.predict_row(x))
+        self._last = x, y_pred
+        return y_pred
 
     def learn_one(self, x: Cells, y: float, w: float = 1.0) -> None:
         """Learn one row; it counts w times."""
@@ -189,6 +205,8 @@ class Regressor(Estimator[NumberCore, float], base.MiniBatchRegressor):
         core = self._core or self._start_row(x)
         if core is not None:
             core.learn_row(x, y, w)
+            if (last := self._last) is not None and last[0] is x and isinstance(last[1], float):
+                tally_of(self).number(last[1], y)
 
     def predict_many(self, X: IntoDataFrame) -> IntoSeries:
         """Predictions for the rows of a frame, as a series of its kind."""
@@ -216,7 +234,10 @@ class Regressor(Estimator[NumberCore, float], base.MiniBatchRegressor):
         start, parts = self._learn_rows(
             frame, lambda core, X: core.predict(X), lambda core, X, at: core.learn_rows(X, targets[at])
         )
-        return np.concatenate((np.zeros(start), *parts))
+        y_pred = np.concatenate((np.zeros(start), *parts))
+        tally_of(self).numbers(y_pred, targets)
+        tally_of(self).follow(self._core)
+        return y_pred
 
 
 class Classifier(Estimator[LabelCore, Hashable], ClassWeighting, base.MiniBatchClassifier):
@@ -231,6 +252,10 @@ class Classifier(Estimator[LabelCore, Hashable], ClassWeighting, base.MiniBatchC
     @property
     def _multiclass(self) -> bool:
         return True
+
+    @property
+    def _mutable_attributes(self) -> set[str]:  # river's `mutate` changes these; later rows have the new weights
+        return {"class_weight"}
 
     def predict_proba_one(self, x: Cells, key: Hashable = None, **kwargs: object) -> dict[Any, float]:
         """Probabilities of all labels seen so far; with a key the row is stored until `learn_key`."""
@@ -247,11 +272,13 @@ class Classifier(Estimator[LabelCore, Hashable], ClassWeighting, base.MiniBatchC
         if key is not None:
             self._store(key, x)
         core = self._core
-        if core is None or not core.labels:
-            return None
-        with core.lock:
-            p = core.probabilities_row(x)
-            return core.labels[max(range(len(p)), key=p.__getitem__)]
+        label = None
+        if core is not None and core.labels:
+            with core.lock:
+                p = core.probabilities_row(x)
+                label = core.labels[max(range(len(p)), key=p.__getitem__)]
+        self._last = x, label
+        return label
 
     def learn_one(self, x: Cells, y: Hashable, w: float = 1.0) -> None:
         """Learn one row; it counts w times. A label that was never seen becomes known."""
@@ -259,8 +286,11 @@ class Classifier(Estimator[LabelCore, Hashable], ClassWeighting, base.MiniBatchC
         validation.one_weight(w, "w")
         core = self._core or self._start_row(x)
         if core is not None:
+            core.use_class_weight(self.class_weight)
             core.learn_row(x, label, w)
             core.follow_order(label, stacklevel=3)
+            if (last := self._last) is not None and last[0] is x:
+                tally_of(self).labels([last[1]], [label])
 
     def predict_proba_many(self, X: IntoDataFrame) -> IntoDataFrame:
         """Probabilities of all labels seen so far for the rows of a frame, a column for each label."""
@@ -300,13 +330,18 @@ class Classifier(Estimator[LabelCore, Hashable], ClassWeighting, base.MiniBatchC
         """Probabilities of each row before it was learned, and the labels that they are of."""
         require(len(given) == len(frame), "y", f"one label for each of the {len(frame)} rows", len(given))
         labels = [validation.label(each, f" in row {row} (no row was learned)") for row, each in enumerate(given)]
+        if self._core is not None:
+            self._core.use_class_weight(self.class_weight)
         start, parts = self._learn_rows(
             frame,
             lambda core, X: core.probabilities(X),
             lambda core, X, at: core.learn_rows_probabilities(X, labels[at]),
         )
         known = [] if self._core is None else self._core.labels
-        return stacked([np.zeros((start, 0)), *parts], len(known), 0.0), known
+        found = stacked([np.zeros((start, 0)), *parts], len(known), 0.0)
+        tally_of(self).labels([known[int(np.argmax(p))] if p.any() else None for p in found], labels)
+        tally_of(self).follow(self._core)
+        return found, known
 
 
 def as_list(y: Iterable[Hashable]) -> list[Hashable]:

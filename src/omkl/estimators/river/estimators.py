@@ -2,7 +2,20 @@
 
 from dataclasses import dataclass
 
-from omkl.algorithms import graph_mkl, omkl_gf, omkr, raker, rfomkr, sfg_mkl
+from omkl.algorithms import (
+    adaraker,
+    doebe,
+    fogd,
+    graph_mkl,
+    krls_t,
+    nogd,
+    omkl_gf,
+    omkr,
+    raker,
+    rfomkr,
+    sfg_mkl,
+    vaw2,
+)
 from omkl.estimators.cores import Scaling
 from omkl.estimators.river.base import Classifier, Regressor
 from omkl.estimators.river.distribution import DistributionRegressor
@@ -21,7 +34,7 @@ class GraphMKLRegressor(DistributionRegressor, graph_mkl.Parameters, parameters=
     >>> from omkl.river import GraphMKLRegressor
     >>> model = GraphMKLRegressor(seed=1)
     >>> evaluate.progressive_val_score(datasets.TrumpApproval(), model, metrics.MAE())
-    MAE: 0.195798
+    MAE: 0.199232
     >>> x, _ = next(iter(datasets.TrumpApproval()))
     >>> type(model.predict_one(x, with_dist=True)).__name__
     'Gaussian'
@@ -38,7 +51,7 @@ class GraphMKLClassifier(Classifier, graph_mkl.Parameters, parameters=graph_mkl.
     >>> from omkl.river import GraphMKLClassifier
     >>> model = GraphMKLClassifier(seed=1)
     >>> evaluate.progressive_val_score(datasets.Phishing(), model, metrics.Accuracy())
-    Accuracy: 90.79%
+    Accuracy: 91.51%
     """
 
 
@@ -145,4 +158,108 @@ class OMKRRegressor(Regressor, Scaling, omkr.Parameters, parameters=omkr.Paramet
     >>> from omkl.river import OMKRRegressor
     >>> evaluate.progressive_val_score(datasets.TrumpApproval(), OMKRRegressor(), metrics.MAE())
     MAE: 0.454575
+    """
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class AdaRakerRegressor(Regressor, Scaling, adaraker.Parameters, parameters=adaraker.Parameters):
+    """AdaRaker for numbers: Rakers on intervals of several lengths, for streams that change.
+
+    Examples
+    --------
+    >>> from river import datasets, evaluate, metrics
+    >>> from omkl.river import AdaRakerRegressor
+    >>> evaluate.progressive_val_score(datasets.TrumpApproval(), AdaRakerRegressor(seed=1), metrics.MAE())
+    MAE: 0.364894
+    """
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class AdaRakerClassifier(Classifier, Scaling, adaraker.Parameters, parameters=adaraker.Parameters):
+    """AdaRaker for labels, with the logistic loss; more than two are learned one against the rest.
+
+    Examples
+    --------
+    >>> from river import datasets, evaluate, metrics
+    >>> from omkl.river import AdaRakerClassifier
+    >>> evaluate.progressive_val_score(datasets.Phishing(), AdaRakerClassifier(seed=1), metrics.Accuracy())
+    Accuracy: 87.59%
+    """
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class VAW2Regressor(Regressor, Scaling, vaw2.Parameters, parameters=vaw2.Parameters):
+    """VAW^2 for numbers: a Vovk-Azoury-Warmuth forecaster for every kernel, and one over the kernels.
+
+    Examples
+    --------
+    >>> from river import datasets, evaluate, metrics
+    >>> from omkl.river import VAW2Regressor
+    >>> evaluate.progressive_val_score(datasets.TrumpApproval(), VAW2Regressor(seed=1), metrics.MAE())
+    MAE: 0.654692
+    """
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class FOGDRegressor(Regressor, Scaling, fogd.Parameters, parameters=fogd.Parameters):
+    """FOGD for numbers: gradient descent on the random features of one kernel.
+
+    Examples
+    --------
+    >>> from river import datasets, evaluate, metrics
+    >>> from omkl.river import FOGDRegressor
+    >>> evaluate.progressive_val_score(datasets.TrumpApproval(), FOGDRegressor(seed=1), metrics.MAE())
+    MAE: 0.404208
+    """
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class FOGDClassifier(Classifier, Scaling, fogd.Parameters, parameters=fogd.Parameters):
+    """FOGD for labels, with the logistic loss; more than two are learned one against the rest.
+
+    Examples
+    --------
+    >>> from river import datasets, evaluate, metrics
+    >>> from omkl.river import FOGDClassifier
+    >>> evaluate.progressive_val_score(datasets.Phishing(), FOGDClassifier(seed=1), metrics.Accuracy())
+    Accuracy: 80.62%
+    """
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class NOGDRegressor(Regressor, Scaling, nogd.Parameters, parameters=nogd.Parameters):
+    """NOGD for numbers: gradient descent on features of one kernel that the first rows span.
+
+    Examples
+    --------
+    >>> from river import datasets, evaluate, metrics
+    >>> from omkl.river import NOGDRegressor
+    >>> evaluate.progressive_val_score(datasets.TrumpApproval(), NOGDRegressor(seed=1), metrics.MAE())
+    MAE: 0.398306
+    """
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class KRLSTRegressor(Regressor, Scaling, krls_t.Parameters, parameters=krls_t.Parameters):
+    """KRLS-T for numbers: kernel recursive least squares with a budget, which forgets.
+
+    Examples
+    --------
+    >>> from river import datasets, evaluate, metrics
+    >>> from omkl.river import KRLSTRegressor
+    >>> evaluate.progressive_val_score(datasets.TrumpApproval(), KRLSTRegressor(seed=1), metrics.MAE())
+    MAE: 0.366339
+    """
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class DOEBERegressor(Regressor, Scaling, doebe.Parameters, parameters=doebe.Parameters):
+    """DOEBE for numbers: Bayesian regression on every kernel's features, averaged or stacked.
+
+    Examples
+    --------
+    >>> from river import datasets, evaluate, metrics
+    >>> from omkl.river import DOEBERegressor
+    >>> evaluate.progressive_val_score(datasets.TrumpApproval(), DOEBERegressor(seed=1), metrics.MAE())
+    MAE: 0.378092
     """

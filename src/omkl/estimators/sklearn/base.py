@@ -1,8 +1,8 @@
 """Base classes of the scikit-learn estimators.
 
 `fit` learns all rows from the start, in a random order unless `shuffle=False`; `partial_fit` continues with rows in the
-order in which they come. scikit-learn's validation takes 50 to 100 microseconds for each call: pass chunks of rows, or
-use the river API or `Online` for single rows.
+order in which they come. scikit-learn's validation takes 50 to 100 microseconds for each call; contiguous arrays of
+float64 without names, which it would not change, skip it. For others pass chunks of rows, or use the river API.
 """
 
 from collections.abc import Hashable, Iterator, Sequence
@@ -29,6 +29,7 @@ from omkl.estimators.sklearn import inputs
 from omkl.estimators.sklearn.fitting import FitRows, checked_weights, passes, unchanged_on_error
 from omkl.estimators.sklearn.inputs import Rows
 from omkl.estimators.sklearn.single import SingleLabels
+from omkl.estimators.tally import Stats, tally_of
 from omkl.features import column_names
 from omkl.kernels import Kernel
 from omkl.lock import Locked, LockOnDemand, locked
@@ -160,6 +161,16 @@ class Estimator(Locked, BaseEstimator, FittedAttributes):  # type: ignore[misc] 
         rows = self._fitted().core_.kernel_weights()
         return rows if len(rows) > 1 else rows[0]
 
+    @locked
+    def stats(self) -> Stats:
+        """Rows learned, and how good the predictions were that `partial_fit` and its kin made before each row.
+
+        `rmse` or `accuracy` and the `coverage` of intervals are of the `scored` rows of this process; `fit` begins
+        anew, and scores none. `changes` are rows at which experts began to learn that have replaced others, as
+        seen after each call and by this one.
+        """
+        return tally_of(self).stats(self._fitted().core_)
+
     def plot_weights(self, ax: "Axes | None" = None) -> "Axes":
         """Draw the weight of every kernel over its length scale; returns the Axes (needs omkl[plot])."""
         return plots.weights(self.kernels_, np.atleast_2d(self.kernel_weights_).mean(axis=0), ax)
@@ -184,10 +195,11 @@ class Classifier(ClassifierMixin, Estimator, SingleLabels, ClassWeighting):  # t
 
     def _validated(self, X: ArrayLike, y: ArrayLike, reset: bool) -> tuple[Rows, Array]:
         rows, labels = inputs.checked_with_target(self, X, y, reset, numeric=False)
-        check_classification_targets(labels)
         if labels.dtype.kind == "O":
             for row, label in enumerate(labels):
                 validation.label(label, f" in row {row} (no row was learned)")
+        if labels.dtype.kind not in "biuU":  # which can be nothing but labels
+            check_classification_targets(labels)
         return rows, labels
 
     @locked
@@ -196,6 +208,7 @@ class Classifier(ClassifierMixin, Estimator, SingleLabels, ClassWeighting):  # t
         with unchanged_on_error(self):
             rows, labels = self._validated(X, y, reset=True)
             self.classes_ = np.unique(labels)
+            self.__dict__.pop("_tally", None)
             weight = None if sample_weight is None else checked_weights(sample_weight, labels)
             X = inputs.start(self, rows)
             for part in self._passes(X, labels, self.core_.weights_of_all(labels.tolist(), weight)):
@@ -276,6 +289,8 @@ class Classifier(ClassifierMixin, Estimator, SingleLabels, ClassWeighting):  # t
             raise ValueError(f"y must hold labels out of {known}, got {unknown}; name all of them in the first call")
         if first:
             self.classes_ = known
+        else:
+            self.core_.use_class_weight(self.class_weight)
         return self._learn_checked(rows, labels, weight, first)
 
     def _learn_checked(self, rows: Rows, labels: Array, weight: Vector | None, first: bool) -> Matrix:
@@ -287,4 +302,7 @@ class Classifier(ClassifierMixin, Estimator, SingleLabels, ClassWeighting):  # t
             return self.core_.probabilities(X, self.classes_)
 
         unknown = np.full((1, len(self.classes_)), 1 / len(self.classes_))
-        return inputs.learn(self, rows, first, predict, learn, unknown)
+        probabilities = inputs.learn(self, rows, first, predict, learn, unknown)
+        tally_of(self).labels(self._most_likely(probabilities), labels)
+        tally_of(self).follow(getattr(self, "core_", None))
+        return probabilities

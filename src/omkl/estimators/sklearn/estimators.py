@@ -3,7 +3,20 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from omkl.algorithms import graph_mkl, omkl_gf, omkr, raker, rfomkr, sfg_mkl
+from omkl.algorithms import (
+    adaraker,
+    doebe,
+    fogd,
+    graph_mkl,
+    krls_t,
+    nogd,
+    omkl_gf,
+    omkr,
+    raker,
+    rfomkr,
+    sfg_mkl,
+    vaw2,
+)
 from omkl.estimators.cores import Scaling
 from omkl.estimators.sklearn.base import Classifier
 from omkl.estimators.sklearn.graphs import RefinedGraphMixin, SimilarityGraphMixin
@@ -188,5 +201,123 @@ class OMKRRegressor(Regressor, Scaling, omkr.Parameters, parameters=omkr.Paramet
     >>> X = np.random.default_rng(0).uniform(-1, 1, (1000, 3))
     >>> y = np.sin(3 * X[:, 0])
     >>> OMKRRegressor().fit(X, y).score(X, y) > 0.7
+    True
+    """
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class AdaRakerRegressor(Regressor, Scaling, adaraker.Parameters, parameters=adaraker.Parameters):
+    """AdaRaker for numbers: Rakers on intervals of several lengths, for streams that change.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from omkl import AdaRakerRegressor
+    >>> X = np.random.default_rng(0).uniform(-1, 1, (1000, 3))
+    >>> y = np.sin(3 * X[:, 0])
+    >>> AdaRakerRegressor(random_state=0).fit(X, y).score(X, y) > 0.7
+    True
+    """
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class AdaRakerClassifier(Classifier, Scaling, adaraker.Parameters, parameters=adaraker.Parameters):
+    """AdaRaker for labels, with the logistic loss; more than two are learned one against the rest.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from omkl import AdaRakerClassifier
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> AdaRakerClassifier(random_state=0).fit(X, y).score(X, y) > 0.85
+    True
+    """
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class VAW2Regressor(Regressor, Scaling, vaw2.Parameters, parameters=vaw2.Parameters):
+    """VAW^2 for numbers: a Vovk-Azoury-Warmuth forecaster for every kernel, and one over the kernels.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from omkl import VAW2Regressor
+    >>> X = np.random.default_rng(0).uniform(-1, 1, (1000, 3))
+    >>> y = np.sin(3 * X[:, 0])
+    >>> VAW2Regressor(random_state=0).fit(X, y).score(X, y) > 0.7
+    True
+    """
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class FOGDRegressor(Regressor, Scaling, fogd.Parameters, parameters=fogd.Parameters):
+    """FOGD for numbers: gradient descent on the random features of one kernel.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from omkl import FOGDRegressor
+    >>> X = np.random.default_rng(0).uniform(-1, 1, (1000, 3))
+    >>> y = np.sin(3 * X[:, 0])
+    >>> FOGDRegressor(random_state=0).fit(X, y).score(X, y) > 0.7
+    True
+    """
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class FOGDClassifier(Classifier, Scaling, fogd.Parameters, parameters=fogd.Parameters):
+    """FOGD for labels, with the logistic loss; more than two are learned one against the rest.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from omkl import FOGDClassifier
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> FOGDClassifier(random_state=0).fit(X, y).score(X, y) > 0.85
+    True
+    """
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class NOGDRegressor(Regressor, Scaling, nogd.Parameters, parameters=nogd.Parameters):
+    """NOGD for numbers: gradient descent on features of one kernel that the first rows span.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from omkl import NOGDRegressor
+    >>> X = np.random.default_rng(0).uniform(-1, 1, (1000, 3))
+    >>> y = np.sin(3 * X[:, 0])
+    >>> NOGDRegressor(random_state=0).fit(X, y).score(X, y) > 0.7
+    True
+    """
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class KRLSTRegressor(Regressor, Scaling, krls_t.Parameters, parameters=krls_t.Parameters):
+    """KRLS-T for numbers: kernel recursive least squares with a budget, which forgets.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from omkl import KRLSTRegressor
+    >>> X = np.random.default_rng(0).uniform(-1, 1, (1000, 3))
+    >>> y = np.sin(3 * X[:, 0])
+    >>> KRLSTRegressor(random_state=0).fit(X, y).score(X, y) > 0.7
+    True
+    """
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class DOEBERegressor(Regressor, Scaling, doebe.Parameters, parameters=doebe.Parameters):
+    """DOEBE for numbers: Bayesian regression on every kernel's features, averaged or stacked.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from omkl import DOEBERegressor
+    >>> X = np.random.default_rng(0).uniform(-1, 1, (1000, 3))
+    >>> y = np.sin(3 * X[:, 0])
+    >>> DOEBERegressor(random_state=0).fit(X, y).score(X, y) > 0.7
     True
     """

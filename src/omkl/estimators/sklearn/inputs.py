@@ -1,6 +1,8 @@
 """What users pass to scikit-learn's methods, checked: arrays of numbers, and frames with cells of any kind."""
 
-from collections.abc import Callable, Hashable, Sequence
+import sys
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import narwhals as nw
@@ -11,6 +13,7 @@ from sklearn.utils.validation import validate_data
 
 from omkl import validation
 from omkl.arrays import Array, Matrix
+from omkl.engine import first_not_finite
 from omkl.estimators.core import Core
 from omkl.estimators.rows import in_order
 from omkl.estimators.sklearn.targets import checked_columns, several_columns
@@ -84,7 +87,8 @@ def start(estimator: Fitted, rows: Rows) -> Matrix:
         return arranged(estimator, rows)
     table = learnable(None, rows, estimator.codes, whole=True)
     if not table.new:
-        raise ValueError("every cell of X is empty; give at least one column with a value")
+        what = "every cell of X is empty" if len(rows.rows) else "X has 0 rows"
+        raise ValueError(f"{what}; give at least one column with a value")
     estimator.core_ = estimator.new_core([name for new in table.new.values() for name in new])
     estimator.core_.encoder = table.encoder
     return table.X
@@ -92,16 +96,25 @@ def start(estimator: Fitted, rows: Rows) -> Matrix:
 
 def checked(estimator: Fitted, X: ArrayLike, reset: bool) -> Rows:
     """A matrix, its columns in the order of X, or a table where X is a frame that holds more than numbers."""
+    if not reset and (plain := _plain_rows(estimator, X)) is not None:
+        return plain
+    X = _named(X)
     frame = _table(estimator, X, reset)
     if frame is not None:
         return _checked_table(estimator, X, frame, reset)
-    rows: Matrix = validate_data(estimator, X, reset=reset, dtype=np.float64, order="C", **_finite(estimator))
+    with _advice_about_text():
+        rows: Matrix = validate_data(estimator, X, reset=reset, dtype=np.float64, order="C", **_finite(estimator))
     return _under_names(estimator, rows, reset)
 
 
 def checked_with_target(estimator: Fitted, X: ArrayLike, y: ArrayLike, reset: bool, numeric: bool) -> tuple[Rows, Any]:
     """The same, with a target for each row."""
+    if not reset and (plain := _plain_rows(estimator, X)) is not None:
+        targets = _plain_targets(y, len(plain), numeric)
+        if targets is not None:
+            return plain, targets
     note_target(estimator, y)
+    X = _named(X)
     frame = _table(estimator, X, reset)
     if frame is not None:
         table = _checked_table(estimator, X, frame, reset)
@@ -117,11 +130,31 @@ def checked_with_target(estimator: Fitted, X: ArrayLike, y: ArrayLike, reset: bo
         targets = checked_columns(y)
         check_consistent_length(rows, targets)
         return rows, targets
-    rows, targets = validate_data(
-        estimator, X, y, reset=reset, dtype=np.float64, order="C", y_numeric=numeric, **_finite(estimator)
-    )
+    with _advice_about_text():
+        rows, targets = validate_data(
+            estimator, X, y, reset=reset, dtype=np.float64, order="C", y_numeric=numeric, **_finite(estimator)
+        )
     targets = np.ascontiguousarray(targets, dtype=np.float64) if numeric else targets
     return _under_names(estimator, rows, reset), targets
+
+
+def _plain_rows(estimator: Fitted, X: object) -> Matrix | None:
+    """X if it is an array that scikit-learn's validation, which takes longer than to learn a row, would not change."""
+    if type(X) is not np.ndarray or X.ndim != 2 or X.dtype != np.float64 or not X.flags.c_contiguous or not len(X):
+        return None
+    if X.shape[1] != getattr(estimator, "n_features_in_", None) or hasattr(estimator, "feature_names_in_"):
+        return None
+    return None if first_not_finite(X) >= 0 else X
+
+
+def _plain_targets(y: object, rows: int, numeric: bool) -> Any:
+    """The same for targets, one for each row: numbers as such, or labels of a type that has no other values."""
+    if type(y) is not np.ndarray or y.shape != (rows,) or y.dtype.kind not in ("biuf" if numeric else "biuU"):
+        return None
+    if not numeric:
+        return y
+    targets = np.ascontiguousarray(y, dtype=np.float64)
+    return None if first_not_finite(targets) >= 0 else targets
 
 
 def names(estimator: Fitted) -> Sequence[Hashable]:
@@ -134,6 +167,8 @@ def arranged(estimator: Fitted, rows: Matrix) -> Matrix:
     """The rows as the core has them; the columns of arrays, and of fleets, are in the order of its features already."""
     core = estimator.core_
     given: Array | None = getattr(estimator, "feature_names_in_", None)
+    if given is None and not core.columns.room and rows.shape[1] == len(core.names):
+        return rows
     by_position = given is None or core.names == tuple(column_names(len(core.names)))
     return core.rows_of(core.names if given is None or by_position else given.tolist(), rows)
 
@@ -148,6 +183,36 @@ def _under_names(estimator: Fitted, rows: Matrix, reset: bool) -> Rows:
     return of_matrix(rows, estimator.feature_names_in_)  # type: ignore[attr-defined]  # tables have names
 
 
+def _named(X: Any) -> Any:
+    """X with text as names where it is a frame of more than numbers whose names are of another type, as without header.
+
+    scikit-learn knows no other names. Kinds of tables that narwhals does not know are replaced by one that it does.
+    """
+    kind = type(X).__name__
+    if kind == "LazyFrame":
+        raise TypeError("X must be a table, got a LazyFrame; call collect() first")
+    if kind == "RecordBatch" and (arrow := sys.modules.get("pyarrow")) is not None:
+        return arrow.Table.from_batches([X]) if isinstance(X, arrow.RecordBatch) else X
+    pandas = sys.modules.get("pandas")
+    if pandas is None or not isinstance(X, pandas.DataFrame) or validation.pandas_values(X) is not None:
+        return X
+    if X.shape[1] == 0 or any(isinstance(name, str) for name in X.columns):
+        return X
+    return X.set_axis([str(name) for name in X.columns], axis=1)
+
+
+@contextmanager
+def _advice_about_text() -> Iterator[None]:
+    """Say what to do about text in an array."""
+    try:
+        yield
+    except (ValueError, TypeError) as error:
+        if not str(error).startswith(("could not convert string", "float() argument")):
+            raise
+        raise type(error)(f"{error}; text, categories and timestamps are accepted in the columns of a frame "
+                          "(pandas, polars, Arrow)") from error  # fmt: skip
+
+
 def _table(estimator: Fitted, X: object, reset: bool) -> "nw.DataFrame[Any] | None":
     """The frame of pandas, polars or Arrow that X is, if its columns have names and must be encoded."""
     core: Core | None = None if reset else getattr(estimator, "core_", None)
@@ -157,7 +222,10 @@ def _table(estimator: Fitted, X: object, reset: bool) -> "nw.DataFrame[Any] | No
         values = validation.pandas_values(X)
         if values is not None and not validation.has_gaps(values):
             return None
-    frame = nw.from_native(X, eager_only=True, pass_through=True)
+    try:
+        frame = nw.from_native(X, eager_only=True, pass_through=True)
+    except nw.exceptions.DuplicateError as error:
+        raise ValueError(f"two columns have the same name; rename one of them ({error})") from error
     if not isinstance(frame, nw.DataFrame) or not frame.shape[1]:
         return None
     if not all(isinstance(name, str) for name in frame.columns):

@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike
 from omkl.arrays import Matrix, Tensor, Vector
 from omkl.estimators.sklearn import inputs
 from omkl.estimators.sklearn.regression import Regressor
+from omkl.estimators.tally import tally_of
 from omkl.lock import locked
 
 
@@ -52,4 +53,8 @@ class IntervalRegressor(Regressor):
             ends = self.core_.predict_interval(X, coverage)
             return np.concatenate((self.core_.predict(X)[..., None], ends), axis=-1)
 
-        return inputs.learn(self, rows, first, predict, learn, np.zeros((1, *targets.shape[1:], 3)))
+        found = inputs.learn(self, rows, first, predict, learn, np.zeros((1, *targets.shape[1:], 3)))
+        tally_of(self).numbers(found[..., 0], targets)
+        tally_of(self).ends(found[..., 1], found[..., 2], targets)
+        tally_of(self).follow(getattr(self, "core_", None))
+        return found

@@ -18,6 +18,7 @@ from omkl.estimators.sklearn.fitting import checked_weights, unchanged_on_error
 from omkl.estimators.sklearn.inputs import Rows
 from omkl.estimators.sklearn.single import SingleNumbers
 from omkl.estimators.sklearn.targets import output_names, require_same
+from omkl.estimators.tally import tally_of
 from omkl.features import column_names
 from omkl.lock import locked
 
@@ -74,6 +75,7 @@ class Regressor(RegressorMixin, Estimator, SingleNumbers):  # type: ignore[misc]
         """Forget what was learned and learn the rows, `epochs` times, in a random order unless `shuffle` is False."""
         with unchanged_on_error(self):
             rows, targets = self._validated(X, y, reset=True)
+            self.__dict__.pop("_tally", None)
             weight = None if sample_weight is None else checked_weights(sample_weight, targets)
             for part in self._passes(inputs.start(self, rows), targets, weight):
                 self.core_.learn_features(part.X, np.asarray(part.y, dtype=np.float64), part.weight)
@@ -117,4 +119,7 @@ class Regressor(RegressorMixin, Estimator, SingleNumbers):  # type: ignore[misc]
         def learn(X: Matrix, at: slice) -> Matrix:
             return self.core_.learn_rows(X, targets[at], None if weight is None else weight[at])
 
-        return inputs.learn(self, rows, first, lambda X: self.core_.predict(X), learn, np.zeros_like(targets[:1]))
+        y_pred = inputs.learn(self, rows, first, lambda X: self.core_.predict(X), learn, np.zeros_like(targets[:1]))
+        tally_of(self).numbers(y_pred, targets)
+        tally_of(self).follow(getattr(self, "core_", None))
+        return y_pred

@@ -7,6 +7,7 @@ import numpy as np
 
 from omkl import validation
 from omkl.arrays import Array
+from omkl.estimators.class_weights import ClassWeight
 from omkl.estimators.core import Core, LabelCore
 from omkl.estimators.cores import AnyNumberCore
 from omkl.estimators.outputs import OutputsCore
@@ -64,6 +65,7 @@ class SingleNumbers(SingleRows[AnyNumberCore]):
 
 class SingleLabels(SingleRows[LabelCore]):
     classes_: Array
+    class_weight: ClassWeight
 
     def take_core(self, core: LabelCore) -> None:
         super().take_core(core)
@@ -94,6 +96,7 @@ class SingleLabels(SingleRows[LabelCore]):
         most = self.core_.most_labels
         if most is not None and label not in self.classes_.tolist():
             raise ValueError(f"y must be a label out of {self.classes_}, got {y!r}; name all of them in the first call")
+        self.core_.use_class_weight(self.class_weight)
         self.core_.learn_row(x, label, w)
         self.core_.follow_order(label, stacklevel=4)
         self._update_columns()

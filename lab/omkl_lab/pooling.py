@@ -1,0 +1,86 @@
+"""Pooled fleets compared with models per key and with one model: python -m omkl_lab.pooling [page]
+
+Generated streams with few and with many rows per key, of four kinds: keys that are alike, that differ by a constant, by
+slopes too, or in everything. Writes results/pooling.json, and from it the table in docs/scaling.md; `page` only writes
+the table. PRIOR and the other constants of omkl.fleet.corrections were chosen on such streams, with other seeds.
+"""
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from omkl.arrays import Index, Matrix, Vector
+from omkl.estimators.sklearn import GraphMKLRegressor, SFGMKLRegressor
+from omkl.fleet import Fleet, PooledFleet
+from omkl_lab import markdown
+from omkl_lab.files import read_json, write_json
+
+RESULTS, PAGE = Path("results/pooling.json"), Path("docs/scaling.md")
+COMMAND = "python -m omkl_lab.pooling"
+KINDS = ("alike", "offsets", "slopes", "unrelated")
+STREAMS = {"few": (2000, 5, 50), "many": (20, 1000, 1000)}  # keys, least and most rows of a key
+SEED, BATCH, NOISE, d = 7, 2000, 0.3, 5
+
+
+def stream(kind: str, keys: int, least: int, most: int, seed: int = SEED) -> tuple[Index, Matrix, Vector]:
+    """Rows of all keys in random order."""
+    rng = np.random.default_rng(seed)
+    key = rng.permutation(np.repeat(np.arange(keys), rng.integers(least, most + 1, keys)))
+    X, offset, slope = rng.normal(size=(len(key), d)), rng.normal(size=keys), rng.normal(size=(keys, d))
+    shared = np.sin(2 * X[:, 0]) + X[:, 1] * X[:, 2] + 0.5 * X[:, 3]
+    linear = (slope[key] * X).sum(axis=1)
+    y = {
+        "alike": shared,
+        "offsets": shared + offset[key],
+        "slopes": shared + offset[key] + 0.5 * linear,
+        "unrelated": offset[key] + linear + np.sin(2 * (slope[key][:, ::-1] * X).sum(axis=1)),
+    }[kind]
+    return key, X, y + NOISE * rng.standard_normal(len(key))
+
+
+def errors(kind: str, size: str) -> dict[str, float]:
+    """Mean squared errors, each row predicted before it is learned."""
+    key, X, y = stream(kind, *STREAMS[size])
+    parts = [slice(start, start + BATCH) for start in range(0, len(y), BATCH)]
+    frame = pd.DataFrame(X, columns=[f"x{k}" for k in range(d)]).assign(key=[f"key {k}" for k in key])
+    separate, pooled = Fleet(SFGMKLRegressor(), seed=0), PooledFleet(SFGMKLRegressor(), seed=0)
+    predictions = {
+        "separate": np.concatenate([separate.learn_rows(key[part], X[part], y[part]) for part in parts]),
+        "one": GraphMKLRegressor(random_state=0).predict_then_learn(X, y),
+        "category": GraphMKLRegressor(random_state=0).predict_then_learn(frame, y),
+        "pooled": np.concatenate([pooled.learn_rows(key[part], X[part], y[part]) for part in parts]),
+    }
+    return {name: float(np.mean((values - y) ** 2)) for name, values in predictions.items()}
+
+
+def quoted(results: dict[str, Any]) -> dict[str, str]:
+    """The generated part of docs/scaling.md."""
+    head = ("rows per key", "a model per key (SFG-MKL)", "one model (GraphMKL)", "one, key as a category", "pooled")
+    rows = []
+    for name, found in results.items():
+        size, kind = name.split()
+        keys, least, most = STREAMS[size]
+        number = f"{least}" if least == most else f"{least} to {most}"
+        values = [found[learner] for learner in ("separate", "one", "category", "pooled")]
+        shown = [f"**{value:.3g}**" if value == min(values) else f"{value:.3g}" for value in values]
+        rows.append((f"{number}, {keys:,} keys, {kind}", *shown))
+    about = f"Mean squared errors; the noise has a variance of {NOISE**2:.2g}:"
+    return {"pooling": f"{about}\n\n{markdown.table(head, rows)}"}
+
+
+def main() -> None:
+    results: dict[str, Any] = read_json(RESULTS) or {}
+    if sys.argv[1:] != ["page"]:
+        for size in STREAMS:
+            for kind in KINDS:
+                results[f"{size} {kind}"] = errors(kind, size)
+                write_json(RESULTS, results)
+                print(size, kind, results[f"{size} {kind}"], flush=True)
+    markdown.fill(PAGE, quoted(results), COMMAND)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,149 @@
+"""What a pooled fleet has beside its learners: linear corrections of keys, and how far a key is trusted by its rows."""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from omkl.arrays import Index, Matrix, Vector
+from omkl.fleet.groups import Groups
+from omkl.scaling import InputScaler
+
+PRIOR = 3.0  # variance of the noise over that of a coefficient of a key, inputs standardised
+MEMORY = 1 - 1 / 2000  # weight of a key's row from one row of the key to the next
+AGES = 24  # octaves of the number of rows of a key
+SHARES_EVERY = 256  # rows, from one fit of the shares to the next, once there are so many
+SHARES_MEMORY = 1 - 1 / 200  # weight of the rows of one fit in the next
+BORROWED = 20.0  # rows that the share of the age before counts as
+
+
+class Corrections:
+    """Linear models of the keys' residuals, by slot."""
+
+    def __init__(self, d: int, count: int = 0) -> None:
+        self.inputs = InputScaler(d)
+        self.squares, self.products = np.zeros((count, d + 1, d + 1)), np.zeros((count, d + 1))
+        self.rows = np.zeros(count, dtype=np.int64)
+
+    def reserve(self, count: int) -> None:
+        """Make room for so many slots."""
+        if count > len(self.rows):
+            more = max(count, 2 * len(self.rows)) - len(self.rows)
+            self.squares = np.pad(self.squares, ((0, more), (0, 0), (0, 0)))
+            self.products = np.pad(self.products, ((0, more), (0, 0)))
+            self.rows = np.pad(self.rows, (0, more))
+
+    def design(self, X: Matrix, learn: bool) -> Matrix:
+        """(rows, d + 1): 1, and the inputs standardised by the statistics of all keys."""
+        scaled = (self.inputs.learn if learn else self.inputs.transform)(np.ascontiguousarray(X))
+        scaled = np.nan_to_num(scaled, nan=0.0) * np.sqrt(X.shape[1])
+        return np.hstack((np.ones((len(X), 1)), scaled))
+
+    def predict(self, slots: Index, Z: Matrix) -> Vector:
+        """(rows,); 0 for a slot of -1, a key that has not come yet."""
+        S = self.squares[slots] + PRIOR * np.eye(Z.shape[1])
+        w = np.linalg.solve(S, self.products[slots][..., None])[..., 0]
+        out: Vector = np.where(slots >= 0, (w * Z).sum(axis=1), 0.0)
+        return out
+
+    def learn(self, slots: Index, Z: Matrix, residuals: Vector) -> tuple[Vector, Index]:
+        """(rows,) predictions of each row before it is learned, and how many rows its key had then.
+
+        The rows of all keys that are the first of their key in the batch go together, then all second ones, ...
+        """
+        out, seen = np.empty(len(Z)), np.empty(len(Z), dtype=np.intp)
+        for rows in by_rank(slots):
+            here, z = slots[rows], Z[rows]
+            out[rows], seen[rows] = self.predict(here, z), self.rows[here]
+            self.squares[here] = MEMORY * self.squares[here] + z[:, :, None] * z[:, None, :]
+            self.products[here] = MEMORY * self.products[here] + z * residuals[rows, None]
+            self.rows[here] += 1
+        return out, seen
+
+    def remove(self, slot: int, last: int) -> None:
+        """Forget a slot; what is in the last one moves to its place."""
+        for values in (self.squares, self.products, self.rows):
+            values[slot] = values[last]
+            values[last] = 0
+
+
+def by_rank(slots: Index) -> Iterator[Index]:
+    """Rows that are the first of their slot, the second, and so on.
+
+    >>> [rows.tolist() for rows in by_rank(np.array([7, 3, 7, 7, 3]))]
+    [[0, 1], [2, 4], [3]]
+    """
+    groups = Groups.by(slots)
+    ranks = np.empty(len(slots), dtype=np.intp)
+    ranks[groups.order] = np.arange(len(slots)) - np.repeat(groups.starts[:-1], np.diff(groups.starts))
+    by = Groups.by(ranks)
+    for a, b in zip(by.starts, by.starts[1:], strict=False):
+        yield by.order[a:b]
+
+
+class Shares:
+    """How much of a correction is believed, by the age of a key: least squares over the rows of all keys.
+
+    Shares change after rows 1, 2, 4, ..., 256, 512, 768, ... of the stream, whatever batches it comes in.
+    """
+
+    def __init__(self) -> None:
+        self.t = 0
+        self.squares, self.products = np.zeros((AGES, 2, 2)), np.zeros((AGES, 2))
+        self.counts, self.shares = np.zeros(AGES), np.zeros((AGES, 2))
+
+    def combine(self, seen: Index, pool: Vector, linear: Vector, own: Vector) -> Vector:
+        """q, with the shares as they are."""
+        a, b = self.shares[ages(seen)].T
+        out: Vector = pool + np.where(seen > 0, a * linear + b * (own - pool - linear), 0.0)
+        return out
+
+    def learn(self, seen: Index, pool: Vector, linear: Vector, own: Vector, y: Vector) -> Vector:
+        """q of each row, before it is learned."""
+        out = np.empty(len(y))
+        start = 0
+        while start < len(y):
+            fit_at = next_fit(self.t)
+            stop = min(len(y), start + fit_at - self.t)
+            here = slice(start, stop)
+            out[here] = self.combine(seen[here], pool[here], linear[here], own[here])
+            known = np.flatnonzero(seen[here] > 0) + start
+            E = np.column_stack((linear[known], own[known] - pool[known] - linear[known]))
+            at = ages(seen[known])
+            np.add.at(self.squares, at, E[:, :, None] * E[:, None, :])
+            np.add.at(self.products, at, E * (y[known] - pool[known])[:, None])
+            np.add.at(self.counts, at, 1.0)
+            self.t += stop - start
+            if self.t == fit_at:
+                self._fit()
+            start = stop
+        return out
+
+    def _fit(self) -> None:
+        before: Vector = np.zeros(2)
+        for age in range(AGES):
+            S, count = self.squares[age], max(self.counts[age], 1.0)
+            ridge = BORROWED * np.diag(np.diag(S)) / count + 1e-12 * (np.trace(S) + 1e-300) * np.eye(2)
+            fitted = np.linalg.solve(S + ridge, self.products[age] + ridge @ before)
+            before = np.clip(fitted, 0.0, 1.0)
+            self.shares[age] = before
+        self.squares *= SHARES_MEMORY
+        self.products *= SHARES_MEMORY
+        self.counts *= SHARES_MEMORY
+
+
+def next_fit(t: int) -> int:
+    """The row after which the shares change next.
+
+    >>> [next_fit(t) for t in (0, 1, 2, 5, 255, 256, 700)]
+    [1, 2, 4, 8, 256, 512, 768]
+    """
+    return 1 << t.bit_length() if t < SHARES_EVERY else (t // SHARES_EVERY + 1) * SHARES_EVERY
+
+
+def ages(seen: Index) -> Index:
+    """Octaves of numbers of rows.
+
+    >>> ages(np.array([0, 1, 2, 3, 4, 7, 8])).tolist()
+    [0, 1, 2, 2, 3, 3, 4]
+    """
+    return np.minimum(np.frexp(seen.astype(np.float64))[1], AGES - 1)

@@ -1,0 +1,213 @@
+"""Bodies of requests as rows, and answers as bodies: JSON, JSON lines and Arrow."""
+
+import io
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, NoReturn
+
+import numpy as np
+import pyarrow as pa
+
+from omkl.encoder.cells import is_usable
+from omkl.encoder.table import Batch, of_cells
+from omkl.serve.limits import Limits, Refused, invalid
+
+JSON, LINES, ARROW = "application/json", "application/x-ndjson", "application/vnd.apache.arrow.stream"
+FORMATS = (JSON, LINES, ARROW)
+Row = dict[str, Any]  # a cell is a number, text, a boolean or None
+MAX_DEPTH = 20
+SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
+
+
+def parse_json(body: bytes) -> Any:
+    """What JSON says, without NaN and infinity, which it does not have."""
+    try:
+        found = json.loads(body, parse_constant=_not_json)
+    except (ValueError, RecursionError) as error:  # also where a number has thousands of digits
+        raise Refused(400, f"the body is not JSON: {_reason(error)}") from None
+    return cleaned(found) if SURROGATE.search(body) else found
+
+
+def parse_rows(body: bytes, kind: str, limits: Limits) -> tuple[list[Row], bool]:
+    """The rows of a request in JSON or JSON lines, and whether it is a single one."""
+    if kind == LINES:
+        lines = [line for line in body.split(b"\n") if line.strip()]
+        check_count(len(lines), limits)
+        found, single = [parse_json(line) for line in lines], False
+    else:
+        given = parse_json(body)
+        single = isinstance(given, dict)
+        found = [given] if single else given
+        if not isinstance(found, list):
+            raise invalid("the body must be a row, {...}, or a list of rows, [{...}, {...}]")
+    check_count(len(found), limits)
+    return [checked_row(row, number, limits) for number, row in enumerate(found, 1)], single
+
+
+def check_count(rows: int, limits: Limits) -> None:
+    """Refuse a request without rows, or with too many."""
+    if not rows:
+        raise invalid("there is no row in the body")
+    if rows > limits.rows:
+        raise Refused(413, f"a request may have {limits.rows:,} rows, and this one has {rows:,}; send several")
+
+
+def checked_row(row: object, number: int, limits: Limits) -> Row:
+    """A row whose cells are plain values; an object in it becomes columns named object.field."""
+    if type(row) is not dict:
+        raise invalid(f"row {number} must be an object, {{...}}, got {type(row).__name__}")
+    kinds = set(map(type, row.values()))
+    if dict in kinds:
+        row = dict(_fields("", row, number, 0))
+        kinds = set(map(type, row.values()))
+    if list in kinds:
+        name = next(name for name, cell in row.items() if type(cell) is list)
+        raise invalid(f"row {number}: {shown(name)} is a list; a cell is a number, text, a boolean or null")
+    if len(row) > limits.columns:
+        raise invalid(f"row {number} has {len(row):,} columns, and a model may have {limits.columns:,}")
+    if max(map(len, row), default=0) > limits.text:
+        raise invalid(f"row {number}: the name of a column has more than {limits.text:,} characters")
+    if str in kinds or int in kinds:
+        for name, cell in row.items():
+            if type(cell) is str and len(cell) > limits.text:
+                raise invalid(f"row {number}: {shown(name)} has more than {limits.text:,} characters")
+            if type(cell) is int and abs(cell) > 2**63 - 1:
+                if abs(cell) > 10**300:
+                    raise invalid(f"row {number}: {shown(name)} is too large a number")
+                row[name] = float(cell)
+    return row
+
+
+def shown(name: str) -> str:
+    """A name for a message."""
+    return repr(name if len(name) <= 50 else name[:50] + "...")
+
+
+def batch_of(rows: Sequence[Mapping[str, Any]], first: int) -> Batch:
+    """Rows as columns; a cell that a row does not have is empty."""
+    names = dict.fromkeys(name for row in rows for name in row)
+    return Batch(
+        np.arange(first, first + len(rows)), {name: of_cells([row.get(name) for row in rows]) for name in names}
+    )
+
+
+def read_arrow(body: bytes, limits: Limits) -> pa.Table:
+    """The table of a request in Arrow's format for streams, of columns that are numbers, text, booleans, times."""
+    try:
+        reader = pa.ipc.open_stream(io.BytesIO(body))
+        if any(_compressed(field.type) for field in reader.schema):
+            raise invalid("columns of dictionaries are not taken; cast them to text")
+        parts, rows, size = [], 0, 0
+        for part in reader:
+            rows, size = rows + part.num_rows, size + part.nbytes
+            check_count(max(rows, 1), limits)
+            if size > 4 * limits.body:
+                raise Refused(413, f"the table has more than {4 * limits.body >> 20} MiB")
+            part.validate(full=True)
+            parts.append(part)
+        table = pa.Table.from_batches(parts, reader.schema).combine_chunks()
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError, OSError, MemoryError) as error:
+        raise Refused(400, f"the body is not an Arrow stream: {_reason(error)}") from None
+    check_count(table.num_rows, limits)
+    check_table(table, limits)
+    return table
+
+
+def check_table(table: pa.Table, limits: Limits) -> None:
+    """Refuse columns that no model takes."""
+    if len(set(table.column_names)) < table.num_columns:
+        raise invalid("two columns have the same name")
+    if table.num_columns > limits.columns:
+        raise invalid(f"there are {table.num_columns:,} columns, and a model may have {limits.columns:,}")
+    for field in table.schema:
+        if not is_usable(field.type):
+            raise invalid(f"column {shown(field.name)} holds {field.type}; wanted numbers, text, booleans or times")
+        text = pa.types.is_string(field.type) or pa.types.is_large_string(field.type)
+        longest = pa.compute.max(pa.compute.utf8_length(table[field.name])).as_py() if text else 0
+        if len(field.name) > limits.text or (longest or 0) > limits.text:
+            raise invalid(f"column {shown(field.name)} has more than {limits.text:,} characters in a cell or its name")
+
+
+def batch_of_table(table: pa.Table, first: int) -> Batch:
+    """The columns of a table."""
+    columns = {name: whole(table[name]) for name in table.column_names}
+    return Batch(np.arange(first, first + table.num_rows), columns)
+
+
+def whole(column: pa.ChunkedArray) -> pa.Array:
+    """A column in one piece."""
+    found = column.combine_chunks()
+    return found.chunk(0) if isinstance(found, pa.ChunkedArray) and found.num_chunks else found
+
+
+def arrow_bytes(table: pa.Table) -> bytes:
+    """A table in Arrow's format for streams."""
+    out = io.BytesIO()
+    with pa.ipc.new_stream(out, table.schema) as writer:
+        writer.write_table(table)
+    return out.getvalue()
+
+
+def answer_body(answers: list[Row], kind: str, single: bool) -> bytes:
+    """Answers for the rows of a request, in the format in which they came."""
+    if kind == ARROW:
+        flat = [dict(_flat("", answer)) for answer in answers]
+        names = dict.fromkeys(name for answer in flat for name in answer)
+        return arrow_bytes(pa.table({name: of_cells([answer.get(name) for answer in flat]) for name in names}))
+    if kind == LINES:
+        return b"".join(json_bytes(answer) + b"\n" for answer in answers)
+    return json_bytes(answers[0] if single else answers)
+
+
+def json_bytes(value: Any) -> bytes:
+    """JSON without spaces."""
+    return json.dumps(value, separators=(",", ":"), allow_nan=False).encode()
+
+
+def cleaned(value: Any) -> Any:
+    """Without lone surrogates, which JSON allows and nothing else."""
+    if isinstance(value, str):
+        return value.encode(errors="surrogatepass").decode(errors="replace")
+    if isinstance(value, list):
+        return [cleaned(part) for part in value]
+    if isinstance(value, dict):
+        return {cleaned(name): cleaned(part) for name, part in value.items()}
+    return value
+
+
+def finite(value: float) -> float | None:
+    """A number that JSON has; None for others."""
+    return float(value) if np.isfinite(value) else None
+
+
+def _fields(prefix: str, row: Mapping[str, Any], number: int, depth: int) -> Iterator[tuple[str, Any]]:
+    if depth > MAX_DEPTH:
+        raise invalid(f"row {number}: objects are nested more than {MAX_DEPTH} deep")
+    for name, cell in row.items():
+        if type(cell) is dict:
+            yield from _fields(f"{prefix}{name}.", cell, number, depth + 1)
+    yield from ((prefix + name, cell) for name, cell in row.items() if type(cell) is not dict)
+
+
+def _flat(prefix: str, answer: Mapping[str, Any]) -> Iterable[tuple[str, Any]]:
+    for name, value in answer.items():
+        if isinstance(value, dict):
+            yield from _flat(f"{prefix}{name}.", value)
+        elif isinstance(value, list) and len(value) == 2:
+            yield from zip((f"{prefix}{name}.lower", f"{prefix}{name}.upper"), value, strict=True)
+        else:
+            yield prefix + name, value
+
+
+def _compressed(kind: pa.DataType) -> bool:
+    """Whether a few bytes of it may stand for very many."""
+    return bool(pa.types.is_dictionary(kind) or pa.types.is_run_end_encoded(kind))
+
+
+def _reason(error: BaseException) -> str:
+    return str(error)[:200] or type(error).__name__
+
+
+def _not_json(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not a number of JSON; use null")

@@ -1,0 +1,95 @@
+"""One request: its options, its body, and what it asks a model for."""
+
+import zlib
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from omkl.serve import bodies
+from omkl.serve.access import Tokens, body_of
+from omkl.serve.bodies import ARROW, FORMATS, JSON, json_bytes, parse_rows
+from omkl.serve.commands import Command
+from omkl.serve.limits import Refused, invalid
+from omkl.serve.service import Service
+from omkl.serve.store import RequestId
+
+LONGEST_ID = 200
+
+
+class Call:
+    """One request, and what is measured of it."""
+
+    def __init__(self, service: Service, tokens: Tokens, request: Request, verb: str) -> None:
+        self.service, self.tokens, self.request, self.verb = service, tokens, request, verb
+        self.rows = 0
+        self.raw: bytes | None = None  # the body
+        self.model: str | None = None
+
+    @property
+    def name(self) -> str:
+        """The model's name in the path; "-" where there is none."""
+        return str(self.request.path_params.get("name", "-"))
+
+    def flag(self, name: str) -> bool:
+        """Whether an option of the query is true."""
+        value = self.request.query_params.get(name, "false")
+        if value not in ("true", "false"):
+            raise invalid(f"{name} must be true or false")
+        return value == "true"
+
+    def check_options(self, *known: str) -> None:
+        """Refuse an option that is not understood."""
+        for name in self.request.query_params:
+            if name not in known:
+                raise invalid(f"there is no option {name[:50]!r} here; there are {', '.join(known) or 'none'}")
+
+    async def body(self) -> bytes:
+        return await body_of(self.request, self.service.limits)
+
+    async def rows_of(self) -> tuple[list[bodies.Row], Any, str, bool]:
+        """The rows of the body, or its table; its format; whether it is a single row."""
+        given = self.request.headers.get("content-type", "").partition(";")[0].strip().lower()
+        if given not in FORMATS:
+            raise Refused(415, f"the content type must be {', '.join(FORMATS)}")
+        body = await self.body()
+        if given == ARROW:
+            table = bodies.read_arrow(body, self.service.limits)
+            self.rows = table.num_rows
+            return [], table, given, False
+        rows, single = parse_rows(body, given, self.service.limits)
+        self.rows, self.raw = len(rows), body
+        return rows, None, given, single
+
+    async def write(self, command: Command) -> Any:
+        """Let the model learn; a request with an id that came before has the answer that it had then."""
+        given = self.request.headers.get("idempotency-key")
+        if given is not None:
+            if not 0 < len(given) <= LONGEST_ID:
+                raise invalid(f"Idempotency-Key must have 1 to {LONGEST_ID} characters")
+            about = [command.kind, command.rows, command.key, command.targets]
+            digest = zlib.crc32(json_bytes(about))
+            if command.table is not None:
+                digest = zlib.crc32(bodies.arrow_bytes(command.table), digest)
+            command.id = RequestId(given, digest)
+        handle = self.service.get(self.name)
+        self.model = self.service.resolved(self.name)
+        return await handle.write(command)
+
+
+def json_answer(value: Any) -> Response:
+    return Response(json_bytes(value), media_type=JSON)
+
+
+def wanted_type(call: Call, *kinds: str) -> str:
+    given = call.request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if given not in kinds:
+        raise Refused(415, f"the content type must be {' or '.join(kinds)}")
+    return given
+
+
+def number_of(call: Call, name: str, default: int) -> int:
+    text = call.request.query_params.get(name, str(default))
+    if not (text.isascii() and text.isdigit() and len(text) < 10):
+        raise invalid(f"{name} must be a whole number")
+    return int(text)

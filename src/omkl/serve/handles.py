@@ -1,0 +1,305 @@
+"""How the service reaches a model: in its own process, or in worker processes, each with a part of the keys."""
+
+import asyncio
+import contextlib
+import multiprocessing
+import multiprocessing.connection
+import os
+import signal
+import threading
+import zlib
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+import pyarrow as pa
+
+from omkl.serve import views
+from omkl.serve.bodies import Row
+from omkl.serve.commands import Command
+from omkl.serve.limits import Limits, Refused
+from omkl.serve.model import Answer, ServedModel
+from omkl.serve.views import Importance, View, Want
+from omkl.serve.writer import Writer
+from omkl.stream.targets import labels
+
+PREDICTORS = 2  # threads that predict
+WORKER = "worker"  # and its number: the folder of a worker
+
+
+class Handle(Protocol):
+    """A model, wherever it is."""
+
+    async def write(self, command: Command) -> Answer: ...
+
+    async def predict(self, rows: list[Row], table: pa.Table | None, want: Want) -> list[Row]: ...
+
+    async def view(self, importance: bool) -> View: ...
+
+    async def call(self, name: str, *args: Any) -> list[Any]: ...
+
+    def close(self) -> None: ...
+
+
+class LocalModel:
+    """A model in this process: a thread learns, a few predict."""
+
+    def __init__(self, folder: Path, limits: Limits, every: int) -> None:
+        self._loop = asyncio.get_running_loop()
+        self.served = ServedModel(folder, limits)
+        self.writer = Writer(self.served, self._deliver, every)
+        self.importance = Importance(self.served)
+        self._pool = ThreadPoolExecutor(PREDICTORS, thread_name_prefix="omkl-predict")
+
+    async def write(self, command: Command) -> Answer:
+        command.future = self._loop.create_future()
+        self.writer.submit(command)
+        answer: Answer = await command.future
+        return answer
+
+    def _deliver(self, answers: list[tuple[Command, Answer]]) -> None:
+        self._loop.call_soon_threadsafe(resolve, [(command.future, answer) for command, answer in answers])
+
+    async def predict(self, rows: list[Row], table: pa.Table | None, want: Want) -> list[Row]:
+        return await self._loop.run_in_executor(self._pool, views.predict, self.served, rows, table, want)
+
+    async def view(self, importance: bool) -> View:
+        return await self._loop.run_in_executor(self._pool, self._view, importance)
+
+    def _view(self, importance: bool) -> View:
+        return views.view(
+            self.served, self.writer.waiting, self.writer.rollbacks, self.importance if importance else None
+        )
+
+    async def call(self, name: str, *args: Any) -> list[Any]:
+        """The result of a method of the model, one for each worker."""
+        return [await self._loop.run_in_executor(self._pool, getattr(self.served, name), *args)]
+
+    def close(self) -> None:
+        self.writer.close()
+        self._pool.shutdown()
+
+
+class Worker:
+    """A process with a part of the keys, and the futures of what it was asked for."""
+
+    def __init__(self, folder: Path, limits: Limits, every: int) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._futures: dict[int, asyncio.Future[Any]] = {}
+        self._count = 0
+        self._lock = threading.Lock()
+        context = multiprocessing.get_context("spawn")
+        self._pipe, other = context.Pipe()
+        self.process = context.Process(target=work, args=(other, folder, limits, every), daemon=True)
+        self.process.start()
+        other.close()
+        try:
+            ready = self._pipe.recv()
+        except EOFError:
+            ready = Refused(500, f"{folder}: the worker did not start")
+        if isinstance(ready, Exception):
+            raise ready
+        self._reader = threading.Thread(target=self._read, name="omkl-worker", daemon=True)
+        self._reader.start()
+
+    async def ask(self, what: str, *args: Any) -> Any:
+        """What the worker answers."""
+        future: asyncio.Future[Any] = self._loop.create_future()
+        self._count += 1
+        self._futures[self._count] = future
+        try:
+            self._pipe.send((self._count, what, args))
+        except OSError:
+            raise Refused(503, "a worker has stopped; restart the service") from None
+        return await future
+
+    def _read(self) -> None:
+        try:
+            while True:
+                found = [(self._futures.pop(number), answer) for number, answer in self._pipe.recv()]
+                self._loop.call_soon_threadsafe(resolve, found)
+        except (EOFError, OSError, RuntimeError):  # the worker or the loop has ended
+            gone = Refused(503, "a worker has stopped; restart the service")
+            left = [(future, gone) for future in self._futures.values()]
+            self._futures.clear()
+            if not self._loop.is_closed():
+                self._loop.call_soon_threadsafe(resolve, left)
+
+    def close(self) -> None:
+        with contextlib.suppress(OSError):
+            self._pipe.send(None)
+        self.process.join()
+        self._reader.join()
+        self._pipe.close()
+
+
+class ShardedModel:
+    """A model per key in several processes; a hash of the key says in which."""
+
+    def __init__(self, folder: Path, limits: Limits, every: int) -> None:
+        parts = sorted(folder.glob(f"{WORKER}-*"), key=lambda part: int(part.name.rpartition("-")[2]))
+        self.by = ""
+        share = replace(limits, keys=-(-limits.keys // len(parts)), log=limits.log // len(parts))
+        self.workers: list[Worker] = []
+        try:
+            for part in parts:
+                self.workers.append(Worker(part, share, every))
+        except BaseException:
+            self.close()
+            raise
+
+    async def _by(self) -> str:
+        if not self.by:
+            self.by = (await self.workers[0].ask("view", False))["by"]
+        return self.by
+
+    async def write(self, command: Command) -> Answer:
+        if command.kind == "forget":
+            answer: Answer = await self.workers[shard(command.key, len(self.workers))].ask("write", command)
+            return answer
+        if command.kind == "labels":
+            raise Refused(409, "models per key have no rows that wait")
+        parts = await self._split(command.rows, command.table)
+        found = await asyncio.gather(
+            *(worker.ask("write", replace(command, rows=rows, table=table, raw=None, future=None))
+              for worker, (places, rows, table) in zip(self.workers, parts, strict=True) if len(places)),
+            return_exceptions=True,
+        )  # fmt: skip
+        if errors := [error for error in found if isinstance(error, BaseException)]:
+            if len(errors) < len(found) and isinstance(errors[0], Refused):
+                raise Refused(errors[0].status, f"{errors[0]}; rows of keys in other workers were learned: send the "
+                              "request again with the same id") from None  # fmt: skip
+            raise errors[0]
+        if command.targets:
+            return {"learned": sum(part["learned"] for part in found if not isinstance(part, BaseException))}
+        return _joined([places for places, _, _ in parts if len(places)], found)
+
+    async def predict(self, rows: list[Row], table: pa.Table | None, want: Want) -> list[Row]:
+        parts = [(k, *part) for k, part in enumerate(await self._split(rows, table)) if len(part[0])]
+        found = await asyncio.gather(
+            *(self.workers[k].ask("predict", rows, table, want) for k, _, rows, table in parts)
+        )
+        return _joined([places for _, places, _, _ in parts], found)
+
+    async def view(self, importance: bool) -> View:
+        return views.merged(await asyncio.gather(*(worker.ask("view", importance) for worker in self.workers)))
+
+    async def call(self, name: str, *args: Any) -> list[Any]:
+        return list(await asyncio.gather(*(worker.ask("call", name, *args) for worker in self.workers)))
+
+    async def _split(self, rows: list[Row], table: pa.Table | None) -> list[tuple[Sequence[int], list[Row], pa.Table]]:
+        """For each worker the places of its rows, and the rows; what has no key goes to the first, which refuses it."""
+        by = await self._by()
+        n = len(self.workers)
+        if table is None:
+            keys = [row.get(by) for row in rows]
+        else:
+            keys = labels(table[by].combine_chunks()) if by in table.column_names else [None] * table.num_rows
+        at = np.array([0 if key is None else shard(text_key(key), n) for key in keys])
+        out: list[tuple[Sequence[int], list[Row], pa.Table]] = []
+        for k in range(n):
+            places = np.flatnonzero(at == k).tolist()
+            out.append(
+                (
+                    places,
+                    [rows[i] for i in places] if table is None else [],
+                    None if table is None else table.take(places),
+                )
+            )
+        return out
+
+    def close(self) -> None:
+        for worker in self.workers:
+            worker.close()
+
+
+def text_key(key: object) -> str:
+    """A key as the model knows it."""
+    return str(labels(pa.array([key]))[0])
+
+
+def shard(key: str, workers: int) -> int:
+    """The worker of a key."""
+    return zlib.crc32(key.encode()) % workers
+
+
+def _joined(places: list[Sequence[int]], found: Sequence[Any]) -> list[Row]:
+    """Answers of workers in the order of the rows."""
+    out: dict[int, Row] = {}
+    for own, answers in zip(places, found, strict=True):
+        out |= dict(zip(own, answers, strict=True))
+    return [out[k] for k in sorted(out)]
+
+
+def resolve(answers: list[tuple["asyncio.Future[Any]", Any]]) -> None:
+    """Hand answers to whoever still waits."""
+    for future, answer in answers:
+        if future.done():  # the client has gone
+            continue
+        if isinstance(answer, Exception):
+            future.set_exception(answer)
+        else:
+            future.set_result(answer)
+
+
+def work(pipe: "multiprocessing.connection.Connection", folder: Path, limits: Limits, every: int) -> None:
+    """The main function of a worker process."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the service stops its workers
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    sending = threading.Lock()
+
+    def send(found: list[tuple[int, Any]]) -> None:
+        with sending:
+            pipe.send(found)
+
+    try:
+        served = ServedModel(folder, limits)
+    except Exception as error:
+        pipe.send(error)
+        return
+    writer = Writer(served, lambda answers: send([(command.future, answer) for command, answer in answers]), every)
+    importance = Importance(served)
+    pool = ThreadPoolExecutor(PREDICTORS)
+
+    def attempt(number: int, action: Callable[..., Any], *args: Any) -> None:
+        try:
+            send([(number, action(*args))])
+        except Exception as error:
+            send(
+                [
+                    (
+                        number,
+                        error if isinstance(error, (ValueError, ArithmeticError)) else Refused(500, "internal error"),
+                    )
+                ]
+            )
+
+    pipe.send("ready")
+    while True:
+        try:
+            message = pipe.recv()
+        except EOFError:  # the service was killed
+            os._exit(1)
+        if message is None:
+            break
+        number, what, args = message
+        if what == "write":
+            command: Command = args[0]
+            command.future = number
+            try:
+                writer.submit(command)
+            except Refused as refused:
+                send([(number, refused)])
+        elif what == "predict":
+            pool.submit(attempt, number, views.predict, served, *args)
+        elif what == "view":
+            now = importance if args[0] else None
+            pool.submit(attempt, number, lambda now=now: views.view(served, writer.waiting, writer.rollbacks, now))
+        else:
+            pool.submit(attempt, number, getattr(served, args[0]), *args[1:])
+    writer.close()
+    pool.shutdown()
+    pipe.close()

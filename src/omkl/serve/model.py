@@ -1,0 +1,295 @@
+"""A model behind the service: the stream's model and history, the log and the checkpoints that bring both back."""
+
+import os
+import threading
+from collections import deque
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from omkl import persist
+from omkl.encoder.columns import Encoded
+from omkl.encoder.table import Batch
+from omkl.errors import ModelFileError
+from omkl.log import logger
+from omkl.serve import checks, commands
+from omkl.serve.answers import answers_of
+from omkl.serve.bodies import Row, batch_of, batch_of_table, json_bytes
+from omkl.serve.checks import Accepted
+from omkl.serve.commands import Command
+from omkl.serve.limits import Limits, Refused
+from omkl.serve.store import Store
+from omkl.serve.turns import Turns
+from omkl.stream.checkpoint import Checkpoint, Progress
+from omkl.stream.history import History
+from omkl.stream.keyed import ModelPerKey
+from omkl.stream.linear import LinearModel
+from omkl.stream.model import StreamModel
+from omkl.stream.predictions import DEFAULT_COVERAGE, Predictions, concatenated
+from omkl.stream.prepare import Prepared
+from omkl.stream.raw import DataError
+from omkl.stream.waiting import LATE
+
+PIECE = 128  # rows that are learned while predictions wait
+PREDICTED = 256  # rows that are predicted while learning waits
+RECENT = 64  # rows that the dashboard knows
+NOTICES = 20
+CHECKPOINT, LOG = "checkpoint.omkl", "log.sqlite"
+Answer = list[Row] | Row | Refused
+
+
+class ServedModel:
+    """A model in a folder. One thread learns (`check`, `record`, `apply`); others predict and look at it meanwhile."""
+
+    def __init__(self, folder: Path, limits: Limits) -> None:
+        self.folder, self.limits = folder, limits
+        self.turns = Turns()
+        self.accepted = Accepted()
+        self.recent: deque[tuple[Row, Row]] = deque(maxlen=RECENT)  # rows and their answers
+        self.notices: deque[str] = deque(maxlen=NOTICES)
+        self.checkpoints = self.failed_checkpoints = self.replayed = 0
+        self._writing: threading.Thread | None = None
+        self._written = 0  # the last record that the checkpoint contains
+        self.store = Store(str(folder / LOG), limits)
+        try:
+            self.recover()
+        except BaseException:
+            self.store.close()
+            raise
+
+    @classmethod
+    def create(cls, folder: Path, model: StreamModel, history: History | None, rows: int, source: str) -> None:
+        """A folder for a model that the service has not had before; it is there whole or not at all."""
+        progress = Progress({"seq": 0, "source": source}, records=rows)
+        new = folder.with_name(f".new-{folder.name}")
+        new.mkdir(parents=True, exist_ok=True)
+        persist.save(Checkpoint(model, history, progress), new / CHECKPOINT)
+        new.rename(folder)
+
+    # Recovery
+
+    def recover(self) -> None:
+        """The model of the checkpoint, and what was logged after it."""
+        path = str(self.folder / CHECKPOINT)
+        found = persist.read(path)
+        if not isinstance(found, Checkpoint) or "seq" not in found.progress.options:
+            raise ModelFileError(f"{path}: not a checkpoint of omkl serve")
+        other = ServedModel.__new__(ServedModel)
+        other.__dict__ |= self.__dict__ | {"turns": Turns()}
+        other._take(found)
+        self.replayed = 0
+        last = self.store.last()
+        for seq, record in self.store.records(other.seq):
+            try:
+                other.apply(seq, commands.decode(record))
+            except Exception as error:
+                if seq < last:
+                    raise DataError(f"{self.folder}: record {seq} of the log cannot be learned ({error}); it was, "
+                                    "by another version of omkl") from error  # fmt: skip
+                # the service was killed while it found out that this request cannot be learned: nobody got an answer
+                logger.warning("%s: the last record cannot be learned and is left out", self.folder.name)
+                self.store.remove(seq)
+                self.recover()
+                return
+            self.replayed += 1
+        with self.turns:
+            self._take(Checkpoint(other.model, other.history, Progress({**found.progress.options, "seq": other.seq},
+                                                                       records=other.rows)))  # fmt: skip
+        if self.replayed:
+            logger.info("%s: %d records of the log replayed", self.folder.name, self.replayed)
+
+    def _take(self, found: Checkpoint) -> None:
+        self.model, self.history = found.model, found.history
+        self.seq: int = found.progress.options["seq"]
+        self.source: str = found.progress.options["source"]
+        self.rows = found.progress.records
+        self.model.coverages = (DEFAULT_COVERAGE,)
+        self.model.notices.show = self.notices.append
+        self.rows_since = 0  # the checkpoint
+        self.accepted = Accepted()
+
+    # Learning: by one thread
+
+    def check(self, command: Command) -> None:
+        """Refuse what the model cannot learn."""
+        checks.check(self.model, command, self.limits, self.accepted)
+
+    def record(self, group: list[Command]) -> int:
+        """Write requests to the log; they survive from here on. Returns the number of the record."""
+        ids = [(place, command.id) for place, command in enumerate(group) if command.id is not None]
+        self.store.append(self.seq + 1, commands.encode(group), ids)
+        return self.seq + 1
+
+    def apply(self, seq: int, group: list[Command]) -> list[Answer]:
+        """Learn a record of the log; the same record always has the same effect and the same answers."""
+        first = group[0]
+        if first.kind == "forget":
+            out: list[Answer] = [self._forget_key(first.key)]
+        elif first.kind == "labels":
+            out = [self._learn_labels(first.rows)]
+        else:
+            out = self._learn_rows(group)
+        self.seq = seq
+        for command, answer in zip(group, out, strict=True):
+            if command.id is not None:
+                self.store.keep_answer(command.id, json_bytes(answer))
+        return out
+
+    def _learn_rows(self, group: list[Command]) -> list[Answer]:
+        start = self.rows + 1
+        rows = [row for command in group for row in command.rows]
+        table = group[0].table
+        batch = batch_of(rows, start) if table is None else batch_of_table(table, start)
+        names = checks.wanted_columns(self.model, batch.columns)
+        by_row = {answer["row"]: answer for answer in self._run(batch.only(names.__contains__))}
+        last = rows[-RECENT:] if table is None else table.slice(max(0, table.num_rows - RECENT)).to_pylist()
+        out: list[Answer] = []
+        for command in group:
+            numbers = range(self.rows + 1, self.rows + 1 + command.size)
+            self.rows += command.size
+            learned = {"learned": command.size, "row": numbers[0]}
+            out.append(learned if command.targets else [by_row.get(n, {"row": n, "late": True}) for n in numbers])
+        for number, row in zip(range(self.rows + 1 - len(last), self.rows + 1), last, strict=True):
+            self.recent.append((row, by_row.get(number, {"row": number})))
+        return out
+
+    def _run(self, batch: Batch) -> list[Row]:
+        with self.turns:
+            prepared = self.model.prepare(batch)
+            if self.history is None:
+                linear = LinearModel(self.model.task or "regression") if self.model.horizon == 1 else None
+                self.history = History(self.model.task or "regression", (DEFAULT_COVERAGE,), linear)
+        parts = []
+        for piece in pieces(prepared):
+            with self.turns:
+                predictions, late = self.model.learn(piece, self.history, self.history.linear)
+                self.history.update(predictions, late)
+            parts.append(predictions)
+        self.rows_since += len(batch.rows)
+        return answers_of(concatenated(parts, prepared.keys is not None))
+
+    def _learn_labels(self, rows: list[Row]) -> Row:
+        preparer = self.model.preparer
+        assert preparer.key is not None
+        waiting = [row for row in rows if row["key"] in preparer.waiting.rows]
+        if waiting:
+            some = next(iter(self.model.encoder.columns), "no column")  # no row of this batch has features
+            batch = batch_of(
+                [{preparer.key: row["key"], self.model.target: row["target"]} for row in waiting], self.rows
+            )
+            batch.columns[some] = pa.nulls(len(waiting), pa.string())
+            self._run(batch._replace(rows=np.full(len(waiting), max(self.rows, 1))))
+        unknown = [row["key"] for row in rows if row not in waiting]
+        return {"learned": len(waiting), "unknown": unknown}
+
+    def _forget_key(self, key: str) -> Row:
+        learner = self.model.learner
+        assert isinstance(learner, ModelPerKey)
+        assert learner.fleet is not None
+        with self.turns:
+            del learner.fleet[key]
+            learner._bytes = None
+        self.rows_since += 1
+        return {"forgotten": key}
+
+    # Checkpoints
+
+    def checkpoint(self, wait: bool = False) -> None:
+        """Write what was learned; the log up to here is not needed any more once that is on the disk."""
+        self.finish_checkpoint(wait=True)
+        seq = self.seq
+        progress = Progress({"seq": seq, "source": self.source}, records=self.rows)
+        data = persist.to_bytes(Checkpoint(self.model, self.history, progress))  # the thread that learns makes it
+        self.rows_since = 0
+        self._writing = threading.Thread(target=self._write, args=(data, seq), name="omkl-checkpoint")
+        self._writing.start()
+        self.finish_checkpoint(wait)
+
+    def _write(self, data: bytes, seq: int) -> None:
+        try:
+            persist.write_atomically(self.folder / CHECKPOINT, data)
+            self._written = seq
+            self.checkpoints += 1
+        except OSError as error:
+            self.failed_checkpoints += 1
+            logger.error("%s: the checkpoint cannot be written (%s); the log keeps what was learned", self.folder.name,
+                         error.strerror)  # fmt: skip
+
+    def finish_checkpoint(self, wait: bool) -> None:
+        """Shorten the log once a checkpoint has been written."""
+        if self._writing is None or (self._writing.is_alive() and not wait):
+            return
+        self._writing.join()
+        self._writing = None
+        try:
+            self.store.truncate(self._written)
+        except Refused as error:
+            logger.error("%s: %s", self.folder.name, error)
+
+    def close(self) -> None:
+        """Write what is left."""
+        if self.rows_since:
+            self.checkpoint(wait=True)
+        self.finish_checkpoint(wait=True)
+        self.store.close()
+
+    # Predicting and looking: by any thread
+
+    def predict(self, batch: Batch, coverages: tuple[float, ...]) -> Predictions:
+        """Predictions from the model as it is; learning goes on in between where there are many rows."""
+        model = self.model
+        if model.learned == 0:
+            raise Refused(409, "the model has learned no row yet; there is nothing to predict from")
+        checks.check_columns(model, batch.columns, self.limits, "the rows")
+        by = model.preparer.by
+        if by is not None:
+            checks.check_present(batch.columns[by].to_pylist(), by, "by")
+        batch = batch.only(checks.wanted_columns(model, batch.columns).__contains__)
+        step = PREDICTED if model.preparer.lagged is None else len(batch.rows)
+        parts = []
+        for start in range(0, len(batch.rows), step):
+            here = slice(start, start + step)
+            piece = Batch(batch.rows[here], {name: array[here] for name, array in batch.columns.items()})
+            with self.turns:
+                kept, self.model.coverages = self.model.coverages, coverages
+                try:
+                    parts.append(self.model.following().predict(piece))
+                finally:
+                    self.model.coverages = kept
+        return concatenated(parts, model.preparer.key is not None or by is not None)
+
+    def to_bytes(self) -> bytes:
+        """The model as a file of omkl."""
+        with self.turns:
+            return persist.to_bytes(self.model)
+
+    def keys(self, start: int, count: int) -> dict[str, Any]:
+        """Some of the keys that have a model, in the order in which they came."""
+        learner = self.model.learner
+        if self.model.preparer.by is None:
+            raise Refused(409, "this is one model for all rows, not one per key")
+        with self.turns:
+            found = list(learner.fleet or ()) if isinstance(learner, ModelPerKey) else []
+        return {"keys": [str(key) for key in found[start : start + count]], "total": len(found)}
+
+    @property
+    def disk(self) -> int:
+        """Bytes on the disk."""
+        path = self.folder / CHECKPOINT
+        return self.store.size + (os.path.getsize(path) if path.exists() else 0)
+
+
+def pieces(prepared: Prepared) -> Iterator[Prepared]:
+    """Rows in parts, between which predictions get their turn; features that begin within them keep them together."""
+    rows, y, keys, roles, positions, (features, arrivals) = prepared
+    if len(rows) <= PIECE or arrivals or (roles == LATE).any():
+        yield prepared
+        return
+    for start in range(0, len(rows), PIECE):
+        here = slice(start, start + PIECE)
+        encoded = Encoded({name: values[here] for name, values in features.items()}, {})
+        own = None if keys is None else keys[here]
+        yield Prepared(rows[here], y[here], own, roles[here], positions[here], encoded)

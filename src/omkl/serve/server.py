@@ -1,0 +1,134 @@
+"""The server: uvicorn with one application, time for slow clients that ends, and a stop that loses nothing."""
+
+import asyncio
+import socket
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import uvicorn
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+from omkl.log import logger
+from omkl.serve.access import LOOPBACK, Tokens
+from omkl.serve.app import make_app
+from omkl.serve.limits import Limits
+from omkl.serve.service import Service, Start
+from omkl.stream.raw import DataError
+
+SWITCH = 0.0005  # seconds after which a thread of Python lets others go on, so that predictions need not wait for 5 ms
+GRACE = 10  # seconds for requests that are being answered when the service stops
+
+
+def protocol(seconds: float) -> type[HttpToolsProtocol]:
+    """HTTP for clients that send their headers within so many seconds; uvicorn itself would wait for ever."""
+
+    class Protocol(HttpToolsProtocol):
+        _timer: asyncio.TimerHandle | None = None
+
+        def connection_made(self, transport: Any) -> None:
+            super().connection_made(transport)
+            self._start_timer()
+
+        def on_message_begin(self) -> None:
+            super().on_message_begin()
+            self._start_timer()
+
+        def on_headers_complete(self) -> None:
+            self._stop_timer()
+            super().on_headers_complete()
+
+        def connection_lost(self, exc: Exception | None) -> None:
+            self._stop_timer()
+            super().connection_lost(exc)
+
+        def _start_timer(self) -> None:
+            self._stop_timer()
+            self._timer = self.loop.call_later(seconds, self.transport.close)
+
+        def _stop_timer(self) -> None:
+            if self._timer is not None:
+                self._timer.cancel()
+                self._timer = None
+
+    return Protocol
+
+
+class Server(uvicorn.Server):
+    """Tells the service that it is to stop, so that dashboards which follow it let go."""
+
+    service: Service
+
+    def handle_exit(self, sig: int, frame: Any) -> None:
+        self.service.closing = True
+        super().handle_exit(sig, frame)
+
+
+def check_address(host: str, tokens: Tokens) -> None:
+    """Refuse to answer other machines that need no token."""
+    if host not in LOOPBACK and not tokens:
+        raise DataError(f"--host {host}: other machines may connect, so tokens are needed: OMKL_READ_TOKEN and "
+                        "OMKL_WRITE_TOKEN, or --read-token FILE and --write-token FILE")  # fmt: skip
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """The socket, bound before models are opened."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    found = socket.socket(family)
+    found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        found.bind((host.strip("[]"), port))
+    except OSError as error:
+        found.close()
+        raise DataError(f"--host {host} --port {port}: {error.strerror}") from None
+    return found
+
+
+def serve(
+    state: Path, wanted: list[Start], tokens: Tokens, limits: Limits, host: str, port: int, every: int,
+    started: Callable[[str], None],
+) -> None:  # fmt: skip
+    """Answer requests until the process is asked to stop."""
+    check_address(host, tokens)
+    bound = listen(host, port)
+    sys.setswitchinterval(SWITCH)
+    try:
+        with asyncio.Runner(loop_factory=loop_factory()) as runner:
+            runner.run(_serve(state, wanted, tokens, limits, bound, every, started))
+    finally:
+        bound.close()
+
+
+def loop_factory() -> Callable[[], asyncio.AbstractEventLoop]:
+    """uvloop where it is installed."""
+    try:
+        import uvloop
+    except ImportError:
+        return asyncio.new_event_loop
+    factory: Callable[[], asyncio.AbstractEventLoop] = uvloop.new_event_loop
+    return factory
+
+
+async def _serve(
+    state: Path, wanted: list[Start], tokens: Tokens, limits: Limits, bound: socket.socket, every: int,
+    started: Callable[[str], None],
+) -> None:  # fmt: skip
+    service = Service(state, limits, every)
+    try:
+        await service.start(wanted)
+        config = uvicorn.Config(
+            make_app(service, tokens), http=protocol(limits.seconds), loop="none", log_config=None, access_log=False,
+            server_header=False, date_header=False, lifespan="off", ws="none", interface="asgi3",
+            limit_concurrency=limits.connections, timeout_graceful_shutdown=GRACE, h11_max_incomplete_event_size=65536,
+        )  # fmt: skip
+        server = Server(config)
+        server.service = service
+        host, port = bound.getsockname()[:2]
+        url = f"http://{f'[{host}]' if ':' in host else host}:{port}"
+        started(url)
+        logger.info("listening on %s", url)
+        await server.serve([bound])
+    finally:
+        service.closing = True
+        await asyncio.to_thread(service.close)

@@ -1,0 +1,156 @@
+"""A pooled fleet: row by row as its formulas say, better for keys with few rows, the same in batches and from files."""
+
+import numpy as np
+import pytest
+
+import omkl
+from omkl import persist
+from omkl.errors import DivergenceError
+from omkl.fleet import Fleet, PooledFleet, corrections
+
+SMALL = omkl.SFGMKLRegressor(n_features=6)
+POOL = omkl.RakerRegressor(n_features=20)
+
+
+def rows_of(keys, rows, seed=0):
+    rng = np.random.default_rng(seed)
+    key, X = rng.integers(keys, size=rows), rng.normal(size=(rows, 3))
+    slope = np.random.default_rng(99).normal(size=keys)
+    return [f"key {k}" for k in key], X, np.sin(2 * X[:, 0]) + (X[:, 1] + 1) * slope[key] + 0.1 * rng.normal(size=rows)
+
+
+def one_by_one(keys, X, y, fits):
+    """The formulas, a row at a time: an independent implementation with a ridge regression solved anew for each row.
+
+    `fits` are the rows after which the shares change.
+    """
+    pool = omkl.RakerRegressor(n_features=20, random_state=4)
+    own = {key: Fleet(SMALL, seed=4).fresh(key, 3) for key in set(keys)}
+    scaler = corrections.InputScaler(3)
+    history = {key: [] for key in keys}
+    evidence = []  # (age, expert predictions, residual, number of the fit)
+    shares, number, out = np.zeros((corrections.AGES, 2)), 0, []
+    for t, (key, x, target) in enumerate(zip(keys, X, y, strict=True)):
+        p = pool.predict_then_learn(x[None], target[None])[0]
+        h = own[key].predict_then_learn(x[None], target[None])[0]
+        z = np.append(1.0, scaler.learn(x[None].copy())[0] * np.sqrt(3))
+        past = history[key]
+        n = len(past)
+        weights = (1 - 1 / 2000) ** np.arange(n)[::-1]
+        Z, r = np.array([row[0] for row in past]).reshape(n, 4), np.array([row[1] for row in past])
+        w = np.linalg.solve(Z.T @ (weights[:, None] * Z) + 3.0 * np.eye(4), Z.T @ (weights * r)) if n else np.zeros(4)
+        linear = w @ z
+        age = n.bit_length()
+        a, b = shares[age] if n else (0.0, 0.0)
+        out.append(p + a * linear + b * (h - p - linear))
+        past.append((z, target - p))
+        if n:
+            evidence.append((age, np.array([linear, h - p - linear]), target - p, number))
+        if t + 1 in fits:
+            before = np.zeros(2)
+            for age in range(corrections.AGES):
+                mine = [(e, r, 0.995 ** (number - k)) for at, e, r, k in evidence if at == age]
+                S = sum((v * np.outer(e, e) for e, _, v in mine), np.zeros((2, 2)))
+                ridge = 20 * np.diag(np.diag(S)) / max(sum(v for *_, v in mine), 1)
+                ridge += 1e-12 * (np.trace(S) + 1e-300) * np.eye(2)
+                moment = sum((v * e * r for e, r, v in mine), np.zeros(2))
+                before = shares[age] = np.clip(np.linalg.solve(S + ridge, moment + ridge @ before), 0, 1)
+            number += 1
+    return out
+
+
+def test_predictions_are_those_of_the_formulas():
+    keys, X, y = rows_of(12, 600)
+    fits = {1, 2, 4, 8, 16, 32, 64, 128, 256, 512}
+    fleet = PooledFleet(SMALL, POOL, seed=4)
+    predictions = np.concatenate([fleet.learn_rows(keys[a:b], X[a:b], y[a:b]) for a, b in ((0, 250), (250, 600))])
+    np.testing.assert_allclose(predictions, one_by_one(keys, X, y, fits), rtol=1e-8, atol=1e-8)
+
+
+def test_predictions_do_not_depend_on_the_batches_and_files_continue_exactly(tmp_path):
+    keys, X, y = rows_of(12, 700)
+    whole = PooledFleet(SMALL, POOL, seed=4)
+    expected = whole.learn_rows(keys, X, y)
+    fleet, out = PooledFleet(SMALL, POOL, seed=4), []
+    for a, b in ((0, 1), (1, 3), (3, 300), (300, 301), (301, 700)):
+        omkl.save(fleet, tmp_path / "fleet.omkl")
+        fleet = omkl.load(tmp_path / "fleet.omkl")
+        out += fleet.predict_rows(keys[a : a + 1], X[a : a + 1]).tolist() if a == 300 else []
+        out += fleet.learn_rows(keys[a:b], X[a:b], y[a:b]).tolist()
+    foretold = out.pop(300)
+    assert out == expected.tolist()
+    assert foretold == out[300]  # what was predicted is what was then predicted before learning
+    assert persist.to_bytes(fleet) == persist.to_bytes(whole)
+
+
+def test_a_new_key_is_predicted_by_the_pool():
+    keys, X, y = rows_of(12, 300)
+    fleet = PooledFleet(SMALL, POOL, seed=4)
+    fleet.learn_rows(keys, X, y)
+    assert fleet.predict_rows(["nobody"] * 5, X[:5]).tolist() == fleet.pool.predict(X[:5]).tolist()
+    assert "nobody" not in fleet
+    assert len(fleet) == 12
+    del fleet["key 3"]
+    assert fleet.predict_rows(["key 3"], X[:1]).tolist() == fleet.pool.predict(X[:1]).tolist()
+    rest = [k for k, key in enumerate(keys[:50]) if key != "key 3"]
+    again = PooledFleet(SMALL, POOL, seed=4)
+    again.learn_rows(keys, X, y)
+    others = [keys[k] for k in rest]
+    assert fleet.predict_rows(others, X[rest]).tolist() == again.predict_rows(others, X[rest]).tolist()
+
+
+def test_keys_with_few_rows_are_predicted_better_than_by_their_own_models():
+    keys, X, y = rows_of(100, 1500)
+    errors = [(fleet.learn_rows(keys, X, y) - y) ** 2 for fleet in (PooledFleet(seed=1), Fleet(seed=1))]
+    assert errors[0].mean() < 0.7 * errors[1].mean()
+
+
+def test_a_batch_that_is_refused_changes_nothing():
+    keys, X, y = rows_of(12, 100)
+    fleet = PooledFleet(SMALL, POOL, seed=4)
+    fleet.learn_rows(keys, X, y)
+    before = persist.to_bytes(fleet)
+    for bad, message in ((np.full((1, 3), np.nan), "finite number"), (np.zeros((1, 2)), "must have 3 columns")):
+        with pytest.raises(ValueError, match=message):
+            fleet.learn_rows(["a"], bad, [1.0])
+    assert persist.to_bytes(fleet) == before
+    wild = omkl.RakerRegressor(n_features=6, stabiliser="none", scale="none", learning_rate=1e6, horizon=10)
+    for learner, pool in ((wild, POOL), (SMALL, wild)):
+        fleet = PooledFleet(learner, pool, seed=4)
+        fleet.learn_rows(["a"], np.ones((1, 3)), [1e-9])
+        before = persist.to_bytes(fleet)
+        with pytest.raises(DivergenceError):
+            fleet.learn_rows(["a"] * 60, np.ones((60, 3)), np.ones(60))
+        assert persist.to_bytes(fleet) == before
+
+
+def test_missing_values_and_wrong_arguments():
+    keys, X, y = rows_of(12, 200)
+    X[::5, 1] = np.nan
+    for pool in (POOL, omkl.GraphMKLRegressor(n_features=6)):
+        fleet = PooledFleet(SMALL, pool, seed=4)
+        assert np.isfinite(fleet.learn_rows(keys, X, y, gaps=True)).all()
+        assert np.isfinite(fleet.predict_rows(keys, X, gaps=True)).all()
+    with pytest.raises(ValueError, match="a pooled fleet predicts numbers, got RakerClassifier; use Fleet for labels"):
+        PooledFleet(omkl.RakerClassifier())
+    with pytest.raises(ValueError, match="nothing has been learned yet"):
+        PooledFleet().predict_rows(["a"], [[1.0]])
+    with pytest.raises(ValueError, match="one value for each of the 1 rows"):
+        PooledFleet().learn_rows(["a"], [[1.0]], [1.0, 2.0])
+
+
+def test_files_that_cannot_be_are_refused():
+    fleet = PooledFleet(SMALL, POOL, seed=4)
+    fleet.learn_rows(*rows_of(5, 50))
+    for change in (
+        lambda f: f._corrections.squares.__imul__(-1),
+        lambda f: f._corrections.products.__imul__(np.inf),
+        lambda f: f._corrections.rows.__isub__(100),
+        lambda f: f._shares.shares.__iadd__(2),
+        lambda f: f._keys.__setitem__(0, "nobody"),
+        lambda f: setattr(f._shares, "t", -1),
+    ):
+        broken = persist.from_bytes(persist.to_bytes(fleet))
+        change(broken)
+        with pytest.raises(omkl.ModelFileError), np.errstate(invalid="ignore"):
+            persist.from_bytes(persist.to_bytes(broken))

@@ -1,0 +1,181 @@
+"""Who may do what: tokens, slow clients, too many requests, and several workers."""
+
+import contextlib
+import time
+from pathlib import Path
+
+import pytest
+from command import omkl
+from serving import Service, get, serving, some_rows
+
+from omkl.serve import Client, ServiceError
+from omkl.serve.commands import Command
+from omkl.serve.limits import Limits, Refused
+from omkl.serve.model import ServedModel
+from omkl.serve.turns import Turns
+from omkl.serve.writer import Writer
+
+READ, WRITE = "r" * 20, "w" * 20
+
+
+def status_of(client: Client, method: str, path: str, body: object = None) -> int:
+    try:
+        client.request(method, path, body)
+    except ServiceError as error:
+        return error.status
+    return 200
+
+
+@pytest.mark.slow
+def test_tokens(tmp_path: Path) -> None:
+    env = {"OMKL_READ_TOKEN": READ, "OMKL_WRITE_TOKEN": WRITE}
+    row = some_rows(1)[0]
+    with serving(tmp_path / "state", "--target", "y", "--task", "regression", "--host", "0.0.0.0", env=env) as service:
+        with (
+            Client(service.url, retries=0) as nobody, Client(service.url, token="x" * 20, retries=0) as wrong,
+            Client(service.url, token=READ, retries=0) as reader, Client(service.url, token=WRITE, retries=0) as writer,
+        ):  # fmt: skip
+            assert get(f"{service.url}/health") == {"status": "ok"}
+            assert [status_of(c, "POST", "/learn", row) for c in (nobody, wrong, reader, writer)] == [
+                401,
+                401,
+                403,
+                200,
+            ]
+            assert [status_of(c, "POST", "/predict", row) for c in (nobody, wrong, reader, writer)] == [
+                401,
+                401,
+                200,
+                200,
+            ]
+            assert [status_of(c, "GET", "/metrics") for c in (nobody, wrong, reader, writer)] == [401, 401, 200, 200]
+            assert status_of(reader, "POST", "/predict?wait=true", row) == 403
+            assert [status_of(c, "DELETE", "/v1/models/-") for c in (nobody, reader)] == [401, 403]
+        assert service.log.read_text().count(READ) == service.log.read_text().count(WRITE) == 0
+
+
+def test_other_addresses_need_tokens(tmp_path: Path) -> None:
+    found = omkl("serve", "--target", "y", "--host", "0.0.0.0", "--state", tmp_path / "s", "--port", "0")
+    assert found.returncode == 2
+    assert "tokens are needed" in found.stderr
+    (tmp_path / "short").write_text("short")
+    found = omkl(
+        "serve", "--target", "y", "--write-token", tmp_path / "short", "--state", tmp_path / "s", "--port", "0"
+    )
+    assert "at least 16 characters" in found.stderr
+    found = omkl("serve", "--state", tmp_path / "s")
+    assert "what is to be served?" in found.stderr
+    assert "Traceback" not in found.stderr
+
+
+@pytest.mark.slow
+def test_slow_clients_are_cut_off(tmp_path: Path) -> None:
+    import asyncio
+
+    from omkl.serve.access import Tokens
+    from omkl.serve.server import _serve, listen
+    from omkl.serve.service import Start
+    from omkl.stream.options import Options
+
+    bound = listen("127.0.0.1", 0)
+    port = bound.getsockname()[1]
+    start = Start("model", None, Options(target="y", task="regression"))
+
+    async def both() -> list[bytes]:
+        task = asyncio.create_task(
+            _serve(tmp_path / "s", [start], Tokens(), Limits(seconds=1.0), bound, 100, lambda url: None)
+        )
+        found = []
+        head = b"POST /learn HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+        for sent in (b"", b"GET /health HTTP/1.1\r\nHost: loc", head + b"Content-Length: 9\r\n\r\n{"):
+            for _ in range(100):
+                with contextlib.suppress(OSError):
+                    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+                    break
+                await asyncio.sleep(0.1)
+            writer.write(sent)
+            found.append(await asyncio.wait_for(reader.read(), 60))
+            writer.close()
+        task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await task
+        return found
+
+    with bound:
+        nothing, half, slow = asyncio.run(both())
+    assert (nothing, half) == (b"", b"")
+    assert slow.startswith(b"HTTP/1.1 408")
+
+
+def test_too_many_requests_wait(tmp_path: Path) -> None:
+    from omkl.notices import Notices
+    from omkl.stream.options import Options
+    from omkl.stream.run import new_model
+
+    model = new_model(Options(target="y", task="regression"), Notices())
+    ServedModel.create(tmp_path / "m", model, None, 0, "test")
+    served = ServedModel(tmp_path / "m", Limits(queue=3, queue_rows=100))
+    answered: list[object] = []
+    with served.turns:  # nothing can be learned meanwhile
+        writer = Writer(served, answered.extend)
+        refused: list[Refused] = []
+        for row in some_rows(10):
+            try:
+                writer.submit(Command("rows", [row]))
+            except Refused as error:
+                refused.append(error)
+            time.sleep(0.01)
+        with pytest.raises(Refused, match="wait to be learned"):
+            writer.submit(Command("rows", some_rows(200)))
+    assert {error.status for error in refused} == {429}
+    writer.close()
+    assert len(answered) == 10 - len(refused)
+
+
+def test_turns_are_taken() -> None:
+    import threading
+
+    turns, order, started = Turns(), list[int](), threading.Event()
+
+    def other() -> None:
+        started.set()
+        with turns:
+            order.append(2)
+
+    thread = threading.Thread(target=other)
+    with turns:
+        thread.start()
+        started.wait()
+        time.sleep(0.05)
+    with turns:
+        order.append(1)
+    thread.join()
+    assert order == [2, 1]  # who released it waits for who waited
+
+
+@pytest.mark.slow
+def test_keys_in_several_workers(tmp_path: Path) -> None:
+    rows = [{"meter": f"m{k % 7}", "a": row["a"], "y": row["y"]} for k, row in enumerate(some_rows(210))]
+    options = ("--target", "y", "--task", "regression", "--by", "meter", "--learner", "sfg-mkl")
+    found = []
+    for workers in ("1", "3"):
+        with serving(tmp_path / workers, *options, "--workers", workers) as service, Client(service.url) as client:
+            first = client.predict_then_learn(rows[:70])
+            client.predict_then_learn(rows[:70], id="again")
+            service.kill()
+            time.sleep(0.5)  # the workers notice that they are alone
+            service.start()
+            client.predict_then_learn(rows[:70], id="again")  # learned once
+            second = client.predict_then_learn(rows[70:])
+            predicted = client.predict(rows[:20])
+            found.append([answer["prediction"] for answer in (*first, *second, *predicted)])
+            assert client.describe()["learned"] == 280
+            assert client.request("GET", "/v1/models/-/keys")["total"] == 7
+            if workers == "3":
+                with pytest.raises(ServiceError, match="3 workers, each with a file"):
+                    client.download()
+                assert client.request("DELETE", "/v1/models/-/keys/m3") == {"forgotten": "m3"}
+                assert client.describe()["keys"] == 6
+    assert found[0] == found[1]
+    with pytest.raises(RuntimeError, match="give --workers 3"):
+        Service(tmp_path / "3", *options, "--workers", "2")

@@ -1,0 +1,258 @@
+"""The log: what is there after a crash, a full disk, damage and a clock that was set back."""
+
+import contextlib
+import os
+import shutil
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from serving import learned_alone, some_rows
+
+from omkl import persist
+from omkl.errors import ModelFileError
+from omkl.notices import Notices
+from omkl.serve.commands import Command, decode, encode
+from omkl.serve.limits import Limits, Refused
+from omkl.serve.model import CHECKPOINT, LOG, Answer, ServedModel
+from omkl.serve.store import RequestId, Store
+from omkl.serve.writer import Writer
+from omkl.stream.options import Options
+from omkl.stream.raw import DataError
+from omkl.stream.run import new_model
+
+ROWS = some_rows(60)
+
+
+def made(folder: Path, **options: Any) -> ServedModel:
+    ServedModel.create(folder, new_model(Options(target="y", task="regression", **options), Notices()), None, 0, "test")
+    return ServedModel(folder, Limits())
+
+
+def learn(served: ServedModel, rows: list[dict[str, Any]], id: str | None = None) -> Answer:
+    command = Command("rows", rows, id=None if id is None else RequestId(id, 0))
+    served.check(command)
+    return served.apply(served.record([command]), [command])[0]
+
+
+def crash(served: ServedModel, to: Path) -> Path:
+    """The folder as a crash would leave it at this moment."""
+    shutil.copytree(served.folder, to)
+    return to
+
+
+def test_what_was_logged_is_learned_again(tmp_path: Path) -> None:
+    served = made(tmp_path / "m")
+    for k, row in enumerate(ROWS[:20]):
+        learn(served, [row], f"id {k}")
+    served.checkpoint(wait=True)
+    answers = [learn(served, [row], f"id {k}") for k, row in enumerate(ROWS[20:40], 20)]
+    again = ServedModel(crash(served, tmp_path / "copy"), Limits())
+    assert again.replayed == 20
+    assert again.rows == again.model.learned == 40
+    assert again.to_bytes() == served.to_bytes() == persist.to_bytes(learned_alone(ROWS[:40])[0])
+    for k in (0, 19, 20, 39):  # ids before and after the checkpoint are known
+        assert again.store.answer(f"id {k}") == served.store.answer(f"id {k}")
+    assert persist.to_bytes(again.model) == persist.to_bytes(served.model)
+    assert answers[-1][0]["row"] == 40  # type: ignore[index]
+    again.close()
+    served.close()
+
+
+def test_how_requests_are_grouped_changes_nothing(tmp_path: Path) -> None:
+    one = made(tmp_path / "one")
+    group = [Command("rows", [row]) for row in ROWS]
+    for start, stop in ((0, 1), (1, 30), (30, 60)):
+        for command in group[start:stop]:
+            one.check(command)
+        one.apply(one.record(group[start:stop]), group[start:stop])
+    assert one.to_bytes() == persist.to_bytes(learned_alone(ROWS)[0])
+    one.close()
+
+
+def test_records_come_back_as_they_were() -> None:
+    import pyarrow as pa
+
+    group = [Command("rows", [{"a": 1, "y": 2}], raw=b'{"a": 1, "y": 2}'),
+             Command("rows", raw=b'{"a": {"b": 1}}\n', lines=True, targets=True, id=RequestId("x", 5))]  # fmt: skip
+    first, second = decode(encode(group))
+    assert first.rows == [{"a": 1, "y": 2}]
+    assert (second.rows, second.targets, second.id) == ([{"a.b": 1}], True, ("x", 5))
+    table = pa.table({"a": [1, 2]})
+    (found,) = decode(encode([Command("rows", table=table)]))
+    assert found.table is not None
+    assert found.table.equals(table)
+    assert decode(encode([Command("forget", key="k")]))[0].key == "k"
+    assert decode(encode([Command("labels", [{"key": "1", "target": 2}])]))[0].rows == [{"key": "1", "target": 2}]
+
+
+@pytest.mark.parametrize("cut", [1, 24, 2000, "garbage"])
+def test_a_torn_last_record(tmp_path: Path, cut: int | str) -> None:
+    served = made(tmp_path / "m")
+    for row in ROWS[:10]:
+        learn(served, [row])
+    folder = crash(served, tmp_path / "copy")
+    wal = folder / f"{LOG}-wal"
+    content = wal.read_bytes()
+    wal.write_bytes(content + b"\x07" * 5000 if isinstance(cut, str) else content[:-cut])
+    again = ServedModel(folder, Limits())
+    assert again.rows == (10 if isinstance(cut, str) else 9)  # a torn record was never acknowledged
+    assert again.to_bytes() == persist.to_bytes(learned_alone(ROWS[: again.rows])[0])
+    learn(again, [ROWS[again.rows]])
+    again.close()
+    served.close()
+
+
+def test_damage_is_noticed(tmp_path: Path) -> None:
+    served = made(tmp_path / "m")
+    learn(served, [{**ROWS[0], "town": "here and nowhere else"}])
+    served.store._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    folder = crash(served, tmp_path / "copy")
+    content = (folder / LOG).read_bytes()
+    (folder / LOG).write_bytes(content.replace(b"here and nowhere", b"here and nowhara"))
+    with pytest.raises(DataError, match="record 1 is damaged"):
+        ServedModel(folder, Limits())
+    (folder / CHECKPOINT).write_bytes(b"no")
+    with pytest.raises(ModelFileError):
+        ServedModel(folder, Limits())
+    served.close()
+
+
+def test_one_service_for_a_folder(tmp_path: Path) -> None:
+    served = made(tmp_path / "m")
+    with pytest.raises(DataError, match="another server is using it"):
+        ServedModel(tmp_path / "m", Limits())
+    served.close()
+
+
+def test_a_request_that_cannot_be_learned_is_taken_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    served = made(tmp_path / "m")
+    learn(served, ROWS[:10])
+    answered: list[tuple[Command, Answer]] = []
+    apply = ServedModel.apply
+
+    def fails(self: ServedModel, seq: int, group: list[Command]) -> list[Answer]:
+        out = apply(self, seq, group)
+        if any(command.rows[0].get("a") == 0.125 for command in group):
+            raise ValueError("the model cannot learn this")  # after it has changed
+        return out
+
+    monkeypatch.setattr(ServedModel, "apply", fails)
+    writer = Writer(served, answered.extend)
+    group = [Command("rows", [row]) for row in (ROWS[10], {**ROWS[11], "a": 0.125}, ROWS[12])]
+    answered += writer._learned(group)
+    by_command = {id(command): answer for command, answer in answered}
+    good, bad, other = (by_command[id(command)] for command in group)
+    assert isinstance(bad, Refused)
+    assert bad.status == 422
+    assert (good[0]["row"], other[0]["row"]) == (11, 12)  # type: ignore[index]
+    assert served.to_bytes() == persist.to_bytes(learned_alone([*ROWS[:11], ROWS[12]])[0])
+    assert writer.rollbacks == 2  # the group, and the request by itself
+    writer.close()
+
+
+def test_ids_and_answers_are_bounded(tmp_path: Path) -> None:
+    store = Store(str(tmp_path / LOG), Limits(ids=5, answers=1000))
+    for k in range(1, 21):
+        store.append(k, b"x", [(0, RequestId(f"{k}", k))])
+        store.keep_answer(RequestId(f"{k}", k), b"a" * 10)
+    assert list(store.known) == [f"{k}" for k in range(16, 21)]
+    store.append(21, b"x", [(0, RequestId("21", 21))])
+    store.keep_answer(RequestId("21", 21), b"a" * 2000)
+    store.append(22, b"x", [(0, RequestId("22", 22))])
+    assert "20" not in store.known
+    store.truncate(22)
+    assert store.bytes == 0
+    store.close()
+    again = Store(str(tmp_path / LOG), Limits(ids=5, answers=1000))
+    assert set(again.known) <= {"21", "22"}
+    again.close()
+
+
+def test_the_log_is_bounded_where_checkpoints_fail(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    served = made(tmp_path / "m")
+    served.store.limits = Limits(log=3000)
+
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(persist, "write_atomically", full)
+    while served.store.bytes < 2500:
+        learn(served, ROWS[:1])
+        served.checkpoint(wait=True)
+    with pytest.raises(Refused, match="checkpoints cannot be written") as refused:
+        learn(served, ROWS)
+    assert refused.value.status == 507
+    assert served.failed_checkpoints > 1
+    monkeypatch.undo()
+    served.checkpoint(wait=True)
+    learn(served, [ROWS[0]])
+    served.close()
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of a megabyte, where this process may mount one."""
+    place = tmp_path / "small"
+    place.mkdir()
+    done = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(place)], capture_output=True)
+    if done.returncode:
+        pytest.skip("a small file system cannot be mounted here")
+    yield place
+    subprocess.run(["umount", "-l", str(place)], check=True)
+
+
+def test_a_full_disk(small_disk: Path) -> None:
+    served = made(small_disk / "m", learner="sfg-mkl", parameters={"n_features": 5})
+    learn(served, ROWS[:30])
+    filler = small_disk / "filler"
+    with filler.open("wb", buffering=0) as file:
+        try:
+            while True:
+                file.write(b"x" * 4096)
+        except OSError:
+            pass
+    learned = 30
+    with contextlib.suppress(Refused):
+        while True:
+            learn(served, ROWS[:1])
+            learned += 1
+    before = served.to_bytes()
+    with pytest.raises(Refused, match="the disk is full") as refused:
+        learn(served, ROWS[:1])
+    assert refused.value.status == 507
+    assert served.to_bytes() == before
+    predictions = served.predict(_batch(ROWS[:2]), (0.9,))
+    assert len(predictions.rows) == 2
+    filler.unlink()
+    learn(served, ROWS[:1])
+    rows = served.rows
+    assert rows == learned + 1
+    served.close()
+    again = ServedModel(small_disk / "m", Limits())
+    assert again.rows == rows
+    again.close()
+
+
+def _batch(rows: list[dict[str, Any]]) -> Any:
+    from omkl.serve.bodies import batch_of
+
+    return batch_of(rows, 1)
+
+
+def test_a_clock_that_is_set_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    served = made(tmp_path / "m")
+    learn(served, ROWS[:10], "before")
+    monkeypatch.setattr(time, "time", lambda: 0.0)
+    learn(served, ROWS[10:20], "after")
+    served.checkpoint(wait=True)
+    learn(served, ROWS[20:30])
+    os.utime(served.folder / CHECKPOINT, (0, 0))
+    again = ServedModel(crash(served, tmp_path / "copy"), Limits())
+    assert again.to_bytes() == persist.to_bytes(learned_alone(ROWS[:30])[0])
+    assert list(again.store.known) == ["before", "after"]
+    again.close()
+    served.close()
