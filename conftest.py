@@ -1,6 +1,7 @@
 """What pytest collects, how hypothesis runs, and the browser that tests share."""
 
 import os
+import signal
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
@@ -9,6 +10,11 @@ from typing import Any
 import pytest
 from browser import started
 from hypothesis import HealthCheck, settings
+
+# A shell starts background processes with SIGINT ignored, and Python then raises no KeyboardInterrupt: tests of Ctrl-C
+# would fail under `make test &`, and the processes that they start would inherit it.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # modules that need what is not installed everywhere
 collect_ignore = [] if find_spec("pyspark") else ["src/omkl/fleet/spark.py", "tests/fleet/spark_driver.py"]
