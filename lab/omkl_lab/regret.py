@@ -30,7 +30,7 @@ from omkl_lab.reproduce.theory import hindsight
 from omkl_lab.streams import mixture
 
 RESULTS, PAGE = Path("results/regret.json"), Path("docs/regret.md")
-COMMAND = "omkl-lab regret --rows 1000 --seeds 3 --out results/regret.json"
+COMMAND = "omkl-lab regret --out results/regret.json"
 STREAMS = ("stationary", "adversarial", "drifting")
 DICTIONARY, FEATURES, RIDGE = "gaussian", 50, 1e-3
 EXACT = 400  # longest stream for which kernel ridge regression is computed exactly
