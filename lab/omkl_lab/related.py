@@ -99,9 +99,7 @@ LEARNERS: dict[str, Callable[[int], Any]] = {
     "Raker": lambda seed: omkl.RakerRegressor(random_state=seed),
     "AdaRaker": lambda seed: omkl.AdaRakerRegressor(random_state=seed),
     "AdaRaker, started anew": lambda seed: omkl.AdaRakerRegressor(random_state=seed, warm=False),
-    "SFG-MKL-R": lambda seed: omkl.SFGMKLRegressor(
-        random_state=seed, refine=True, kernels="gaussian", out_degree=7, learning_rate=3.0
-    ),
+    "SFG-MKL-R": lambda seed: omkl.SFGMKLRegressor(random_state=seed, refine=True),
     "FOGD": lambda seed: omkl.FOGDRegressor(random_state=seed),
     "NOGD": lambda seed: omkl.NOGDRegressor(random_state=seed),
     "KRLS-T": lambda seed: omkl.KRLSTRegressor(random_state=seed),
@@ -203,6 +201,9 @@ FORMS: dict[str, tuple[str, Settings]] = {
     "SFG-MKL, `Settings.practical()`": ("sfg-mkl", Settings.practical()),
     "SFG-MKL-R, `Settings.practical()`": ("sfg-mkl-r", Settings.practical()),
     "Raker, `Settings.practical()`": ("raker", Settings.practical()),
+    "SFG-MKL, practical, `learning_rate=3`": ("sfg-mkl", Settings.practical(learning_rate=3.0)),
+    "SFG-MKL-R, practical, `learning_rate=3`": ("sfg-mkl-r", Settings.practical(learning_rate=3.0)),
+    "Raker, practical, `learning_rate=3`": ("raker", Settings.practical(learning_rate=3.0)),
 }
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from sklearn.base import clone
-from streams import LEARNERS, as_many_as_taken
+from streams import GRAPHS, LEARNERS, as_many_as_taken
 
 import omkl
 from omkl import algorithms
@@ -87,7 +87,10 @@ def test_defaults_of_parameters_are_those_of_the_settings(kind: type):
     algorithm = algorithms.get(kind().algorithm_name)
     if "kernels" in algorithm.preset or algorithm.name == "omkr":  # its dictionary is another
         return
-    assert settings_of(kind(), kind.task) == algorithm.settings.for_task(kind.task)
+    usual = algorithm.settings.for_task(kind.task)
+    if algorithm.name in GRAPHS:  # those of the paper's protocol are worse than the mean on short streams
+        usual = algorithm.settings.practical(loss=usual.loss)
+    assert settings_of(kind(), kind.task) == usual
 
 
 @pytest.mark.parametrize("name", sklearn.ESTIMATORS)

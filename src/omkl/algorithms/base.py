@@ -154,6 +154,8 @@ class Algorithm(Generic[P, S]):
         (problem, state) -> (X, y, weights) of all rows learned so far, as long as the state has them; None later.
     check_problem, check_state
         What a model file may claim: raise ValueError where a Problem, or a State of it, cannot be.
+    coefficients
+        The array of the State that changes its sign where the signs of all targets do; for labels learned as signs.
     kernel_weights
         (problem, state) -> (N,) weights of the kernels in the prediction; they sum to at most 1.
     started
@@ -203,6 +205,7 @@ class Algorithm(Generic[P, S]):
     grow: Callable[[P, S], S] = unchanged
     widened: Callable[[P, int], P] | None = None
     first_rows: Callable[[P, S], tuple[Matrix, Vector, Vector] | None] = no_rows
+    coefficients: str = "theta"
     kernel_weights: Callable[[P, S], Vector] = log_w_shares
     started: Callable[[P, S], int] | None = None
     extra: Callable[[P, S], Vector] = nothing

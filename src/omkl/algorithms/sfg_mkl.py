@@ -145,12 +145,12 @@ def check_state(problem: Problem, state: State) -> None:
 class Parameters:
     """What the estimators let a user choose, for SFG-MKL and, with `refine`, SFG-MKL-R.
 
-    kernels : str or list of Kernel, default="paper"
-        The dictionary: "paper" (41 Gaussians), "gaussian", "mixed", "families", or your own list.
+    kernels : str or list of Kernel, default="gaussian"
+        The dictionary: "gaussian" (11 Gaussians), "paper" (41 of them), "mixed", "families", or your own list.
     n_features : int, default=50
         Random features per kernel.
-    out_degree : int, default=5
-        Kernels evaluated when a node of the graph is drawn.
+    out_degree : int, default=7
+        Kernels evaluated when a node of the graph is drawn; those of the paper are 5 out of 41.
     delta_dimension : None or 1, default=None
         Dimension in which kernels are compared: that of the data, or 1.
     refine : bool, default=False
@@ -173,9 +173,9 @@ class Parameters:
         Random features of its own for every kernel, or one draw for all Gaussian ones, which is faster.
     """
 
-    kernels: Kernels = "paper"
+    kernels: Kernels = "gaussian"
     n_features: int = 50
-    out_degree: int = 5
+    out_degree: int = 7
     delta_dimension: int | None = None
     refine: bool = False
     beta: float | None = None

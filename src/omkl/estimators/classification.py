@@ -196,10 +196,11 @@ class ClassificationCore(LabelCore):
 
 
 def mirrored(online: Online) -> Online:
-    """The learner that has seen the opposite of every sign: the losses are even, so only theta changes its sign."""
+    """The learner that has seen the opposite of every sign: losses are even, so only coefficients change their sign."""
     other = online.copy()
     checkpoint = other.checkpoint()
-    other.restore(checkpoint._replace(state=checkpoint.state._replace(theta=-checkpoint.state.theta)))
+    state, name = checkpoint.state, online.algorithm.coefficients
+    other.restore(checkpoint._replace(state=state._replace(**{name: -getattr(state, name)})))
     return other
 
 

@@ -93,9 +93,9 @@ class SFGMKLRegressor(RefinedGraphMixin, Regressor, Scaling, sfg_mkl.Parameters,
     >>> model = SFGMKLRegressor(random_state=0)
     >>> before = model.predict_then_learn(X, y)
     >>> print(round(float(np.mean((before[2000:] - y[2000:]) ** 2) / np.var(y)), 3))
-    0.033
+    0.007
     >>> model.kernel_weights_.shape, model.n_samples_seen_
-    ((41,), 3000)
+    ((11,), 3000)
     """
 
 
@@ -113,7 +113,7 @@ class SFGMKLClassifier(RefinedGraphMixin, Classifier, Scaling, sfg_mkl.Parameter
     >>> model = SFGMKLClassifier(random_state=0)
     >>> before = model.predict_then_learn(X, y, classes=["inside", "outside"])
     >>> print(round(float(np.mean(before[1000:] == y[1000:])), 3))
-    0.89
+    0.952
     """
 
 
@@ -289,6 +289,20 @@ class NOGDRegressor(Regressor, Scaling, nogd.Parameters, parameters=nogd.Paramet
     >>> X = np.random.default_rng(0).uniform(-1, 1, (1000, 3))
     >>> y = np.sin(3 * X[:, 0])
     >>> NOGDRegressor(random_state=0).fit(X, y).score(X, y) > 0.7
+    True
+    """
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class NOGDClassifier(Classifier, Scaling, nogd.Parameters, parameters=nogd.Parameters):
+    """NOGD for labels, with the logistic loss; more than two are learned one against the rest.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from omkl import NOGDClassifier
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> NOGDClassifier(random_state=0).fit(X, y).score(X, y) > 0.85
     True
     """
 
