@@ -3,6 +3,8 @@
 OMKL_DATA=~/data python -m omkl_lab.related
 """
 
+import argparse
+import json
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -12,15 +14,17 @@ from typing import Any
 import numpy as np
 
 import omkl
-from omkl.algorithms import problem
 from omkl.algorithms.doebe import DOEBESettings
-from omkl.algorithms.graph_mkl.settings import GraphSettings
+from omkl.algorithms.graph_mkl.constants import ONE_SIGMA
 from omkl.algorithms.settings import Settings
 from omkl.arrays import Matrix, Vector
 from omkl.errors import DivergenceError
 from omkl.kernels import Gaussian
 from omkl.online import Online
 from omkl_lab import markdown
+from omkl_lab.comparison.learners import graph_mkl
+from omkl_lab.comparison.outcome import LEVELS, log_score, normal_log_score
+from omkl_lab.comparison.streams import RawStream
 from omkl_lab.data.sets import load
 from omkl_lab.files import brief, write_json
 from omkl_lab.peers.streams import DRIFT, evaluation_stream
@@ -172,12 +176,12 @@ def scores(name: str) -> dict[str, Any]:
         before = online.state.log_score
         f = online.run(X[FIRST:], rest)
         out[row] = score(f, rest, (online.state.log_score - before) / len(rest))
-    online = Online("graph-mkl", problem("graph-mkl", GraphSettings(), X.shape[1]))
-    both = online.run(X, y)[FIRST:]
-    gap = (rest - both[:, 0]) / both[:, 1]
-    out["GraphMKL"] = score(
-        both[:, 0], rest, float(np.mean(-0.5 * gap**2 - np.log(both[:, 1] * math.sqrt(2 * math.pi))))
-    )
+    done = graph_mkl({})(RawStream(name, "numbers", X, y, unit=1.0, ordered=False), 0)
+    assert done.half_widths is not None
+    f, half_widths = done.predictions[FIRST:], done.half_widths[FIRST:]
+    deviation = half_widths[:, LEVELS.index(ONE_SIGMA)]
+    out["GraphMKL, its intervals"] = score(f, rest, -float(np.mean(log_score(rest - f, half_widths))))
+    out["GraphMKL, normal"] = score(f, rest, -float(np.mean(normal_log_score(rest - f, deviation))))
     raker = Online.make("raker", Settings(), X.shape[1]).run(X, y)[FIRST:]
     out["Raker"] = score(raker, rest, None)
     return out
@@ -311,8 +315,14 @@ def main() -> None:
         "scores": (scores, BAYESIAN),
         "defaults": (defaults, TEN),
     }
-    results: dict[str, Any] = {"command": COMMAND}
+    chosen = argparse.ArgumentParser(prog="python -m omkl_lab.related", description=__doc__)
+    chosen.add_argument("parts", nargs="*", choices=[[], *parts], help=f"all unless named: {', '.join(parts)}")
+    wanted = chosen.parse_args().parts or list(parts)
+    results: dict[str, Any] = {} if len(wanted) == len(parts) else json.loads(RESULTS.read_text(encoding="utf-8"))
+    results["command"] = COMMAND
     for part, (work, names) in parts.items():
+        if part not in wanted:
+            continue
         results[part] = {}
         for name in names:
             print(f"{part}: {name}", flush=True)
