@@ -179,6 +179,16 @@ def test_both_backends_agree_on_one_round_after_random_streams(case, data):
 
 
 @BACKEND
+def test_the_names_of_the_journal_version_are_those_of_the_same_algorithms(backend: str):
+    X, y = stream(60, 2)
+    for alias, name in algorithms.ALIASES.items():
+        one, other = (Online.make(each, small(), 2, backend=backend) for each in (alias, name))
+        np.testing.assert_array_equal(one.run(X, y), other.run(X, y))
+        assert one.backend == other.backend == backend
+        assert from_bytes(to_bytes(one)).algorithm.name == name
+
+
+@BACKEND
 @pytest.mark.parametrize(("learner", "evaluated"), [("sfg-mkl", 2), ("raker", 5), ("omkr", 5), ("rfomkr", 5)])
 def test_evaluations_count_the_kernels_evaluated(learner, evaluated, backend):
     online = make(learner, backend)

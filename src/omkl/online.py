@@ -73,7 +73,8 @@ class Online(Locked):
         self.algorithm = algorithms.get(algorithm)
         if backend not in ("engine", "numpy"):
             raise ValueError(f"backend must be engine or numpy, got {backend!r}")
-        self.backend: Backend = backend if engine.supports(algorithm, self.algorithm.native, problem) else "numpy"
+        native = engine.supports(self.algorithm.name, self.algorithm.native, problem)
+        self.backend: Backend = backend if native else "numpy"
         self._isa = isa
         self._lock = ModelLock()
         self._install(problem, rng, checkpoint, compiled)

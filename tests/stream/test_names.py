@@ -165,3 +165,11 @@ def test_columns_to_carry_along_must_be_there_and_have_a_name_of_their_own(data:
     result = invoke("predict", model, other, "--keep", "row")
     assert result.exit_code == 2
     assert "predictions have a column 'row' of their own" in result.stderr
+
+
+def test_learners_have_the_names_of_the_journal_version_too(data: Path, tmp_path: Path):
+    files = [tmp_path / f"{name}.omkl" for name in ("omkl-sfg", "sfg-mkl")]
+    for file in files:
+        assert invoke("run", data, "-t", "y", "--learner", file.stem, "--model", file).exit_code == 0
+    assert files[0].read_bytes() == files[1].read_bytes()
+    assert invoke("compare", data, "-t", "y", "--learners", "omkl-sfg-r").exit_code == 0

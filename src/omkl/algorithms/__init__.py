@@ -15,6 +15,7 @@ MODULES = (
     "graph_mkl", "sfg_mkl", "sfg_mkl_r", "raker", "omkl_gf", "omkr", "rfomkr",
     "adaraker", "vaw2", "fogd", "nogd", "krls_t", "doebe",
 )  # fmt: skip
+ALIASES = {"omkl-sfg": "sfg-mkl", "omkl-sfg-r": "sfg-mkl-r"}  # names in the journal version of the paper
 
 
 @cache
@@ -28,18 +29,27 @@ def names() -> tuple[str, ...]:
     return tuple(module.replace("_", "-") for module in MODULES)
 
 
-def get(name: str) -> "Algorithm[NamedTuple, NamedTuple]":
-    """The algorithm of this name.
+def named(name: str) -> str:
+    """The algorithm's own name, where this is an alias of it.
 
-    >>> get("raker").name
-    'raker'
+    >>> named("omkl-sfg-r")
+    'sfg-mkl-r'
+    """
+    return ALIASES.get(name, name)
+
+
+def get(name: str) -> "Algorithm[NamedTuple, NamedTuple]":
+    """The algorithm of this name, or of this alias.
+
+    >>> get("raker").name, get("omkl-sfg").name
+    ('raker', 'sfg-mkl')
     >>> get("ridge")  # doctest: +ELLIPSIS
     Traceback (most recent call last):
     ValueError: algorithm must be one of graph-mkl, ..., krls-t, doebe, got 'ridge'
     """
-    if name not in names():
+    if named(name) not in names():
         raise ValueError(f"algorithm must be one of {', '.join(names())}, got {name!r}")
-    return _load(name)
+    return _load(named(name))
 
 
 @cache

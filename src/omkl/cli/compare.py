@@ -4,6 +4,7 @@ from typing import Annotated
 
 import typer
 
+from omkl import algorithms
 from omkl.cli.base import INTERRUPTED, app, errors_as_messages, print_line, split_names
 from omkl.cli.options import (
     LEARNERS,
@@ -77,7 +78,7 @@ def compare(
         from omkl.stream.compare_display import CompareDisplay, show
         from omkl.stream.terminal import require_output, standard_error, standard_output
 
-        named = [one_of("--learners", name, LEARNERS) for name in split_names(learners)]
+        named = [one_of("--learners", algorithms.named(name), LEARNERS) for name in split_names(learners)]
         options = checked_options(
             data, target=target, task=task, features=features, drop=drop, categorical=categorical,
             date_format=date_format, by=by, lags=lags, lag_columns=lag_columns, horizon=horizon, report=report,

@@ -169,7 +169,7 @@ def checked_options(data: list[str], **given: Any) -> "Options":
         task = one_of("--task", given["task"], TASKS)
         given["task"] = None if task == "auto" else task
     if "learner" in given:
-        one_of("--learner", given["learner"], LEARNERS)
+        given["learner"] = one_of("--learner", algorithms.named(given["learner"]), LEARNERS)
     if "parameters" in given:
         given["parameters"] = parameters(given["parameters"] or ())
     if given.get("pooled") and given.get("by") is None:
