@@ -36,7 +36,7 @@ def test_finite_real_numbers_are_numbers(value):
     assert is_number(value)
 
 
-@pytest.mark.parametrize("value", [True, np.nan, math.inf, -math.inf, "1", None, 1j, [1], Decimal(1)])
+@pytest.mark.parametrize("value", [True, np.nan, math.inf, -math.inf, -(10**400), "1", None, 1j, [1], Decimal(1)])
 def test_everything_else_is_no_number(value):
     assert not is_number(value)
 

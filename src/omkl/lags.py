@@ -203,7 +203,7 @@ class Past:
             claims.count(due, "the row from which a late target counts")
             claims.count(position, "the row of a late target")
             demand(names == [ONE_SERIES] and position < self.counts[ONE_SERIES] < due, "a late target has no row")
-            demand(np.isfinite(claims.number(target, "a late target")), "a late target is not finite")
+            claims.number(target, "a late target")
             self.late.append((due, position, float(target)))
 
 
@@ -257,7 +257,7 @@ class DeferredRows(Generic[X]):
             due, y, y_pred, scale = row
             claims.count(due, "when a row is to be learned")
             for value in (y, y_pred, scale):
-                demand(np.isfinite(claims.number(value, "a target")), "a target to be learned is not finite")
+                claims.number(value, "a target to be learned")
             known = DeferredRow(due, x[:length].copy(), float(y), float(y_pred), float(scale))
             self.add(claims.string(series, "the series of a row"), known)
 

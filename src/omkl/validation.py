@@ -28,7 +28,10 @@ UNCHANGED = "(no row of this chunk was learned)"
 
 def is_number(value: object) -> bool:
     """Whether `value` is a finite real number; booleans are not numbers here."""
-    return isinstance(value, numbers.Real) and not isinstance(value, bool) and math.isfinite(value)
+    try:
+        return isinstance(value, numbers.Real) and not isinstance(value, bool) and math.isfinite(value)
+    except OverflowError:  # a whole number beyond the largest double
+        return False
 
 
 def is_whole(value: object) -> bool:
@@ -156,7 +159,7 @@ def finite_number(y: SupportsFloat, name: str) -> float:
     """A target as a float."""
     try:
         number = float(y)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         number = math.nan
     if not math.isfinite(number):
         raise ValueError(f"{name} must be a finite number, got {y!r}; drop the row")

@@ -72,7 +72,7 @@ def test_epochs_are_passes_and_refused_where_they_are_none():
     scores = [omkl.RakerRegressor(random_state=0, epochs=epochs).fit(X, y).score(X, y) for epochs in (1, 5)]
     assert scores[1] > scores[0]
     assert omkl.RakerRegressor(random_state=0, epochs=3).fit(X, y).n_samples_seen_ == 3 * len(X)
-    for parameters in ({"epochs": 0}, {"epochs": 1.5}, {"shuffle": "yes"}):
+    for parameters in ({"epochs": 0}, {"epochs": 1.5}, {"epochs": 10_001}, {"shuffle": "yes"}):
         with pytest.raises(ValueError, match=r"epochs|shuffle"):
             omkl.RakerRegressor(**parameters).fit(X, y)
 

@@ -2,7 +2,8 @@
 
 Edits run in a process of their own with a limit of memory, so that a crash is a failure of one test and not the end
 of all, and none may take longer than a second of the processor. `python tests/persist/test_fuzz.py COUNT SEED` tries as
-many files as wanted, and goes on after failures.
+many files as wanted, goes on after failures, and says what was changed in each file that failed. A third number is the
+edit to begin with: `PYTHONPATH=tests python tests/persist/test_fuzz.py 2086 7 2085` repeats a single one.
 """
 
 import copy
@@ -16,6 +17,7 @@ import tempfile
 import time
 import traceback
 import warnings
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -36,7 +38,7 @@ import omkl
 import omkl.river
 from omkl.encoder.table import Batch
 from omkl.estimators.sklearn import ESTIMATORS
-from omkl.fleet import Fleet
+from omkl.fleet import Fleet, PooledFleet
 from omkl.persist import registry
 from omkl.persist.container import Content, pack, unpack
 from omkl.stream import checkpoint, model
@@ -49,7 +51,7 @@ Y, LABELS = X[:, 0] - X[:, 1], np.array(["a", "b", "c"])[np.arange(ROWS) % 3]
 IDS = np.array([f"user {k}" for k in range(40)])[np.arange(ROWS) % 40]
 QUICK, MANY, BATCH = 300, 100_000, 1000  # edits in the quick test, in the long one, and of one process
 UNCHANGED = -1  # the seed that edits nothing
-MEMORY = 2 << 30  # bytes of address space that a process may have
+MEMORY = 2 << 30  # bytes that a process may have, beside addresses that libraries reserve and do not use
 SECONDS = 1.0  # of the processor that a file may take to be loaded or refused, and to predict and learn
 SANITIZED = 10.0  # times as many where a sanitizer checks every access to memory
 HANGS = 20  # times as many after which the process ends
@@ -89,6 +91,11 @@ def models(folder: Path) -> Iterator[tuple[str, Any]]:
         yield f"fleet new {name}", copy.deepcopy(fleet)
         fleet.learn_rows(["k", "l"] * (ROWS // 2), X, target)
         yield f"fleet {name}", fleet
+    for name in ("SFGMKLRegressor", "RakerRegressor"):
+        pooled = PooledFleet(estimator(omkl, name), estimator(omkl, "GraphMKLRegressor", random_state=0), seed=0)
+        yield f"pooled new {name}", pooled
+        pooled.learn_rows(["k", "l"] * (ROWS // 2), X, Y)
+        yield f"pooled {name}", pooled
     yield from pipelines()
     yield from tables()
     for name in ("GraphMKLRegressor", "RakerRegressor"):
@@ -142,9 +149,13 @@ def tables() -> Iterator[tuple[str, Any]]:
         for row, t in zip(rows, target, strict=True):
             river.learn_one(row, t)
         yield f"river table {name}", river
-        for k, t in enumerate(target[:40]):  # features that come later: sparse inputs of GraphMKL
-            river.learn_one({"u": 1.0} | {f"word {5 * k + j}": 1.0 for j in range(5)}, t)
+        for k, t in enumerate(target[:40]):  # features that come later
+            river.learn_one({"u": 1.0, f"word {k}": 1.0}, t)
         yield f"river words {name}", river
+        sparse = estimator(omkl.river, name, seed=0, **weights)
+        for k, t in enumerate(target):  # few of many numbers: sparse inputs of GraphMKL, room for others
+            sparse.learn_one({"u": 1.0} | {f"word {2 * k % 50 + j}": 1.0 for j in range(2)}, t)
+        yield f"river sparse {name}", sparse
     weights = {"class_weight": {"a": 2.0, "b": 0.5, "c": 1.0}}
     yield "sklearn weights", estimator(omkl, "SFGMKLClassifier", random_state=0, **weights).fit(X, LABELS)
 
@@ -173,7 +184,7 @@ def originals(folder: Path) -> list[Path]:
     """A file of every kind, in full and compact."""
     paths = []
     for k, (name, each) in enumerate(models(folder)):
-        for compact in (False, True)[: 2 if name.startswith(("sklearn", "river", "fleet")) else 1]:
+        for compact in (False, True)[: 2 if name.startswith(("sklearn", "river", "fleet", "pooled")) else 1]:
             paths.append(folder / f"{k}{'-compact' if compact else ''}.omkl")
             paths[-1].write_bytes(b"".join(pack(registry.encode(each, compact))))
     return paths
@@ -271,6 +282,24 @@ def edited(content: Content, rng: np.random.Generator) -> bytes | None:
         return None
 
 
+def differences(before: Content, after: Content) -> str:
+    """What was changed, for whoever looks for the reason of a failure."""
+    one, other = ({path: at(each.body, path) for path in places(each.body)} for each in (before, after))
+    changed = [path for path in one | other if repr(one.get(path, one)) != repr(other.get(path, one))]
+    inner = [path for path in changed if not any(p != path and p[: len(path)] == path for p in changed)]
+    lines = [f"{path}: {one.get(path, 'absent')!r:.200} -> {other.get(path, 'absent')!r:.200}" for path in inner]
+    for name in before.arrays | after.arrays:
+        arrays = [described(each.arrays.get(name)) for each in (before, after)]
+        lines += [f"array {name}: {' -> '.join(arrays)}"] if arrays[0] != arrays[1] else []
+    return "\n".join([f"kind {before.kind} -> {after.kind}", *lines])
+
+
+def described(array: np.ndarray | None) -> str:
+    if array is None:
+        return "absent"
+    return f"{array.dtype} {array.shape} {array.ravel()[:8].tolist()} (checksum {zlib.crc32(array.tobytes()):x})"
+
+
 # In a process of its own
 
 
@@ -290,12 +319,13 @@ def exercise(found: Any) -> None:
         found.predict_rows(rows)
         found.run(rows, target[: len(rows)].astype(float))
         found.learn(rows[0], float(target[0]))
-    elif isinstance(found, Fleet):
-        d = found[next(iter(found))].n_features_in_ if len(found) else 2
+    elif isinstance(found, (Fleet, PooledFleet)):
+        own = found.fleet if isinstance(found, PooledFleet) else found
+        d = own[next(iter(own))].n_features_in_ if len(own) else 2
         rows, labels = np.resize(X, (ROWS, d)), found.classes
         found.learn_rows(["k", "new"] * (ROWS // 2), rows, Y if labels is None else np.resize(labels, ROWS))
         found.predict_rows(["k", "l"] * (ROWS // 2), rows)
-        assert len(found.pack("new")) > 0
+        assert len(own.pack("new")) > 0
     elif isinstance(found, checkpoint.Checkpoint):
         predictions = use_stream(found.model, found.history)
         if found.history is not None:
@@ -421,7 +451,9 @@ def worker(folder: str, seed: int, first: int, stop: int) -> None:
     sanitized = "asan" in os.environ.get("LD_PRELOAD", "")
     limit = SECONDS * (SANITIZED if sanitized else 1)
     if not sanitized:  # which reserves terabytes of addresses
-        resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+        addresses, used, *_ = map(int, Path("/proc/self/statm").read_text().split())
+        most = MEMORY + (addresses - used) * resource.getpagesize()
+        resource.setrlimit(resource.RLIMIT_AS, (most, most))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     warnings.simplefilter("ignore")
     paths = sorted(Path(folder).glob("[0-9]*.omkl"))
@@ -450,7 +482,8 @@ def worker(folder: str, seed: int, first: int, stop: int) -> None:
         exhausted = took_too_much(seconds, limit, caught)
         if exhausted or not (caught is None or isinstance(caught, omkl.ModelFileError)):
             failed += 1
-            print(f"edit {k} of {paths[which].name}: {exhausted}\n{report}", file=sys.stderr)
+            changes = differences(contents[which], unpack(data))
+            print(f"edit {k} of {paths[which].name}: {exhausted}\n{changes}\n{report}", file=sys.stderr)
     signal.setitimer(signal.ITIMER_PROF, 0)
     os.write(1, f"{stop} {tried} {loaded} {slowest:.2f}\n".encode())
     sys.exit(bool(failed))
@@ -469,6 +502,11 @@ def run(folder: Path, seed: int, start: int, stop: int) -> tuple[int, int, float
     done = subprocess.run(command, capture_output=True, text=True, env=environment)
     last = done.stdout.splitlines()[-1] if done.stdout else "nothing"
     if done.returncode:
+        number, *rest = last.split()
+        if len(rest) == 1:  # it ended the process, which could not say what was changed
+            before = unpack((folder / rest[0]).read_bytes())
+            after = edited(before, np.random.default_rng([abs(seed), int(number)]))
+            done.stderr += differences(before, unpack(after or b""))
         raise Failed(f"seed {seed}, edit {last}: exit {done.returncode} {done.stderr[-3000:]}", last)
     _, tried, loaded, slowest = last.split()
     return int(tried), int(loaded), float(slowest)

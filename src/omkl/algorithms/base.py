@@ -176,6 +176,9 @@ class Algorithm(Generic[P, S]):
         Whether a state never changes its size, so that a fleet can store it as a record.
     renamed
         Names of settings and fields of the Problem that files of earlier versions have, and today's.
+    of_inputs
+        Fields of the Problem, beside arrays, that depend on what the features and the kernels are; all others follow
+        from the settings alone.
     added
         Fields of the Problem that files of earlier versions do not have, and their values there.
     before
@@ -214,6 +217,7 @@ class Algorithm(Generic[P, S]):
     distribution: bool = False
     fixed_size: bool = True
     renamed: Mapping[str, str] = field(default_factory=dict)
+    of_inputs: tuple[str, ...] = ("d", "kernels")
     added: Mapping[str, object] = field(default_factory=dict)
     before: Mapping[str, object] = field(default_factory=dict)
     upgrade: Callable[[Arrays, dict[str, object]], tuple[Arrays, dict[str, object]]] = as_it_is

@@ -11,6 +11,7 @@ from omkl.algorithms.schedule import Schedule
 from omkl.arrays import Array, Tensor
 from omkl.graph import Graph
 from omkl.losses import LossName
+from omkl.validation import is_number
 
 LARGEST_COUNT = 2**62  # of rounds, rows and other counts: one more never overflows
 
@@ -21,7 +22,7 @@ def demand(holds: bool, complaint: str) -> None:
 
 
 def is_real(value: object) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+    return isinstance(value, (int, float)) and is_number(value)
 
 
 def is_count(value: object) -> bool:

@@ -34,11 +34,12 @@ class Column:
     coded: bool = False  # its type says that it holds categories, be they written as numbers
     own: str = ""  # the feature of its numbers or timestamps
 
-    def check(self) -> None:
-        """Refuse what no column can be."""
+    def check(self, declared: bool) -> None:
+        """Refuse what no column can be; `declared` says that it was declared to hold categories."""
         claims.one_of(self.kind, (None, "number", "category", "time"), "the kind of a column")
         claims.one_of(self.comma, (None, "thousands", "decimal"), "comma")
-        claims.strings(self.categories, "the categories")
+        for category in claims.strings(self.categories, "the categories"):
+            claims.text(category, "a category")
         demand(len(self.categories) <= MAX_CATEGORIES, "a column has too many categories")
         for flag in ("others", "begun", "unique"):
             claims.flag(getattr(self, flag), flag)
@@ -49,6 +50,7 @@ class Column:
         demand(not self.seen or not (self.others or self.unique), "values of a column that are not needed")
         claims.flag(self.gaps, "gaps")
         claims.flag(self.coded, "coded")
+        demand(self.kind in (None, "category") or not (declared or self.coded), "a column of categories holds numbers")
         claims.string(self.own, "the feature of a column")
 
     def new_values(self, strings: pa.Array) -> set[str]:

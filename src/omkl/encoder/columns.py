@@ -74,15 +74,15 @@ class Encoder:
     @classmethod
     def from_body(cls, body: Json, notify: Notify) -> "Encoder":
         if body["date_format"] is not None:
-            claims.string(body["date_format"], "the format of dates")
+            claims.text(body["date_format"], "the format of dates")
         self = cls(notify, body["date_format"], tuple(claims.strings(body["categorical"], "the columns of codes")))
         self.codes = claims.count(body.get("codes", 0), "the numbers that describe a target")
         demand(self.codes <= MAX_CODES, f"a target is described by at most {MAX_CODES} numbers")
         self.columns = {  # in older files text had features at once
             claims.string(name, "a column"): Column(**({"begun": True} | column)) for name, column in body["columns"]
         }
-        for column in self.columns.values():
-            column.check()
+        for name, column in self.columns.items():
+            column.check(name in self.categorical)
         claims.strings(body["features"], "the features")
         for name, column in self.columns.items():
             column.own = column.own or own_feature_before(name)

@@ -63,6 +63,8 @@ class ClassWeights:
 
     def replaced(self, given: ClassWeight, labels: Collection[Hashable]) -> Self:
         """With other weights, from the next row on; rows are counted from there if they were not before."""
+        if given == self.given:
+            return self
         weights = checked_class_weight(given)
         check_labels(weights, labels)
         return replace(self, given=weights, counts=dict(self.counts))

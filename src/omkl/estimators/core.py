@@ -259,8 +259,7 @@ class LabelCore(Core):
 
     def use_class_weight(self, given: ClassWeight) -> None:
         """Let later rows have these weights, should they not have them already; all labels known keep their counts."""
-        if given != self.class_weights.given:
-            self.class_weights = self.class_weights.replaced(given, self.labels)
+        self.class_weights = self.class_weights.replaced(given, self.labels)
 
     def follow_order(self, label: Hashable, stacklevel: int) -> None:
         """A warning where single rows come sorted by label."""

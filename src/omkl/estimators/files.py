@@ -1,6 +1,7 @@
 """How the estimators of both ecosystems are written to model files and read back."""
 
 import hashlib
+import math
 from collections.abc import Hashable, Iterable
 from dataclasses import fields, replace
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
@@ -15,7 +16,7 @@ from omkl.engine import Engine
 from omkl.estimators.class_weights import ClassWeights, checked_class_weight, decode_class_weight, encode_class_weight
 from omkl.estimators.columns import Columns, drawn, limits_of, problem_of
 from omkl.estimators.core import Core, LabelCore, check_statistics, restored
-from omkl.estimators.cores import AnyCore, core_class, settings_of
+from omkl.estimators.cores import AnyCore, ClassWeighting, core_class, settings_of
 from omkl.estimators.ids import IdStatistics
 from omkl.estimators.outputs import OutputsCore
 from omkl.graph import overlap_work
@@ -74,8 +75,10 @@ def work(settings: AlgorithmSettings, algorithm: Algorithm[P, S], d: int = 1, ou
 
 
 def check_parameters(parameters: EstimatorParameters, task: Task, core: Core | None, outputs: int = 1) -> None:
-    """Parameters are valid, and ask for no larger a model than a file may: that in `core`, or LARGEST_NEW."""
+    """Parameters are valid, fit `core`, and ask for no larger a model than a file may: `core`, or LARGEST_NEW."""
     settings = settings_of(parameters, task)
+    if isinstance(parameters, ClassWeighting) and isinstance(core, LabelCore):
+        core.class_weights.replaced(parameters.class_weight, core.labels)
     algorithm = algorithms.get(parameters.algorithm_name)
     there = 0 if core is None else work(core.settings, algorithms.get(core.learner), 1, max(len(core.labels), 1))
     if work(settings, algorithm, 1, outputs) > max(LARGEST_NEW, there):
@@ -241,21 +244,30 @@ def decode_encoder(body: Json, names: Iterable[Hashable]) -> "Encoder | None":
 def require_settings(
     algorithm: Algorithm[P, S], problem: P, settings: AlgorithmSettings, columns: Columns, seed: int
 ) -> None:
-    """The problem and the one that these settings make, here for one feature, differ in no size and no kind.
+    """The problem differs from the one that these settings make only as its features and kernels do.
 
-    It is made with other kernels, as many of them: a graph of Gaussian ones takes little to compute.
+    Once there is a new feature, the settings make the next problem, which the state has to fit. Here they make one of
+    one feature and with other kernels, as many of them: a graph of Gaussian ones takes little to compute.
     """
     N, D = len(settings.all_kernels), settings.n_features
-    parts = leaves(problem)
-    V = parts.get("V")
+    V = getattr(problem, "V", None)
     shape = N, drawn(algorithm.name, columns), D
     demand(not isinstance(V, np.ndarray) or V.shape == shape, "settings and problem differ in size")
     other = replace(settings, kernels=[Gaussian(1.0)] * len(dictionary(settings.kernels)))
     made: P = algorithms.problem(algorithm.name, other, names=[str(name) for name in columns.names[:1]], seed=seed)
     algorithm.check_problem(made)
-    demand(leaves(made).keys() == parts.keys(), "settings and problem differ in size")
+    parts, wanted = leaves(problem), leaves(made)
+    demand(parts.keys() == wanted.keys(), "settings and problem differ in size")
+    for name, value in wanted.items():
+        if not isinstance(value, np.ndarray) and name.partition(".")[0] not in algorithm.of_inputs:
+            demand(_agree(parts[name], value), f"settings and problem differ in {name}")
     d = algorithm.shape(problem).inputs
     demand(algorithm.shape(made)._replace(inputs=d) == algorithm.shape(problem), "settings and problem differ in kind")
+
+
+def _agree(claimed: object, made: object) -> bool:
+    """Whether two values of a problem are the same, numbers up to rounding, which differs between machines."""
+    return math.isclose(claimed, made) if isinstance(claimed, float) and isinstance(made, float) else claimed == made
 
 
 def decode_learned(core: C, problem: NamedTuple, compiled: Engine | None, body: Json, arrays: Arrays) -> C:

@@ -76,9 +76,7 @@ class NamedInputs(WithIds, Locked):
             x = as_row(x)
         if self.encoder is not None:
             return self._table_features(self.encoder.row(x, learn), learn)
-        if self.ids is not None:  # of an encoder that others have, as Lags do
-            return self._table_features(x, learn)
-        if not self.columns.room:  # as below, for known numbers; a call less for most rows that ever come
+        if self.ids is None and not self.columns.room:  # as below, for known numbers; a call less for most rows
             names = self.columns.names
             if self.inputs is None:
                 if gather(x, names, self._missing, self._raw) == len(x):
@@ -86,13 +84,16 @@ class NamedInputs(WithIds, Locked):
             elif self.inputs.transform_dict(x, names, self._raw, self._row) == len(x):
                 return self._row
         try:
-            return self._features(x, learn)
+            if self.ids is None:
+                return self._features(x, learn)
+            check_row(x)  # features, numbers, of an encoder that others have, as Lags do
+            return self._table_features(x, learn)
         except NotANumber:
             encoder = encoder_after(self.columns.own, self.codes)
             features = encoder.row(x, learn)
             if learn:
                 self.columns, self.encoder = self.columns.as_text(), encoder
-            return self._features(features, learn)
+            return self._table_features(features, learn)
 
     def _table_features(self, x: Row, learn: bool) -> Vector:
         """The same for features that an encoder has made."""

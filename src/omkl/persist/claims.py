@@ -3,6 +3,7 @@
 from omkl.algorithms.graph_mkl.constants import LEVELS
 from omkl.algorithms.invariants import is_count
 from omkl.persist import demand
+from omkl.validation import is_number
 
 
 def count(value: object, what: str, least: int = 0) -> int:
@@ -13,8 +14,8 @@ def count(value: object, what: str, least: int = 0) -> int:
 
 
 def number(value: object, what: str) -> float:
-    """A number, which may be NaN."""
-    demand(isinstance(value, (int, float)) and not isinstance(value, bool), f"{what} must be a number, got {value!r}")
+    """A number that a double can hold."""
+    demand(is_number(value), f"{what} must be a number, got {value!r}")
     assert isinstance(value, (int, float))
     return value
 
@@ -30,6 +31,13 @@ def string(value: object, what: str) -> str:
     """A string."""
     demand(isinstance(value, str), f"{what} must be text, got {value!r}")
     return str(value)
+
+
+def text(value: object, what: str) -> str:
+    """A string of characters that can be written, as those of a table can; half a surrogate pair is none."""
+    found = string(value, what)
+    demand(found == found.encode(errors="replace").decode(), f"{what} must be valid text, got {value!r}")
+    return found
 
 
 def strings(value: object, what: str) -> list[str]:

@@ -290,6 +290,7 @@ ALGORITHM: Algorithm[Problem, State] = Algorithm(
     distribution=True,
     fixed_size=False,
     for_keys={"budget": "small"},
+    of_inputs=("ridges", "trees", "archive", "sparse"),
     renamed=RENAMED,
     added=ADDED,
     before=BEFORE,

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from sklearn.utils import Tags
 
 RandomState = int | np.random.RandomState | None
+MOST_EPOCHS = 10_000  # of `fit`, which a model file may ask for too
 
 
 class FittedAttributes:
@@ -60,7 +61,7 @@ class Estimator(Locked, BaseEstimator, FittedAttributes):  # type: ignore[misc] 
         Whether `fit` takes the rows in a random order, whatever order they are in; False for rows in the order of
         time.
     epochs : int, default=1
-        How often `fit` goes through the rows, each time in another order if they are shuffled.
+        How often `fit` goes through the rows, at most 10000 times, each time in another order if they are shuffled.
     random_state : int, RandomState or None, default=None
         Decides random features, random choices and the order of the rows in `fit`.
     """
@@ -123,6 +124,7 @@ class Estimator(Locked, BaseEstimator, FittedAttributes):  # type: ignore[misc] 
         """What `fit` learns, pass by pass."""
         validation.require(isinstance(self.shuffle, (bool, np.bool_)), "shuffle", "True or False", self.shuffle)
         validation.require_whole("epochs", self.epochs)
+        validation.require(self.epochs <= MOST_EPOCHS, "epochs", f"at most {MOST_EPOCHS}", self.epochs)
         core = self.core_
         return passes(
             FitRows(X, y, weight), bool(self.shuffle), self.epochs, core.seed,
