@@ -10,7 +10,10 @@ from omkl.arrays import Array, Matrix
 from omkl.estimators.core import Core
 from omkl.fleet.groups import Groups, Threads
 from omkl.fleet.inputs import Key
-from omkl.fleet.storage import Failure, FirstRows, storage_for
+from omkl.fleet.packed import PackedStorage, can_be_packed
+from omkl.fleet.records import RecordStorage
+from omkl.fleet.separate import EstimatorStorage
+from omkl.fleet.storage import Failure, FirstRows, Storage
 from omkl.fleet.template import Learned, Template
 
 
@@ -21,12 +24,30 @@ class Refused(NamedTuple):
     undone: bool
 
 
-class KeyedModels:
-    """A model for every key, made from one template when the key's first row comes."""
+def storage_for(template: Template, memory: int | None) -> Storage:
+    """What one call of the engine can run for many keys, where there is that; within so many bytes of memory."""
+    online = template.core.online
+    if memory is None and not template.classifies and online.algorithm.fixed_size and online.compiled is not None:
+        return RecordStorage(template)
+    if can_be_packed(template):
+        return PackedStorage(template, memory)
+    if memory is not None:
+        raise ValueError(
+            "memory= limits fleets of GraphMKL with budget='small' and without class_weight, and of regressors whose "
+            f"models have a fixed size; leave it out for {template.model!r}"
+        )
+    return EstimatorStorage(template)
 
-    def __init__(self, template: Template) -> None:
+
+class KeyedModels:
+    """A model for every key, made from one template when the key's first row comes.
+
+    Where `memory` is given, models beyond so many bytes are on disk.
+    """
+
+    def __init__(self, template: Template, memory: int | None = None) -> None:
         self.template = template
-        self._storage = storage_for(template)
+        self._storage = storage_for(template, memory)
         self._slots: dict[Key, int] = {}  # in the order in which the keys came
         self._keys: list[Key] = []  # the key of every slot
 
