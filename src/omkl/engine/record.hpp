@@ -52,7 +52,8 @@ class Record : public Nested<Record> {
   template <class T>
   void number(const char *name, T &value) {
     static_assert(sizeof(T) == sizeof(double));
-    if (mode_ == Mode::list) parts.push_back({prefix_ + name, std::same_as<T, double> ? "float" : "int", at_, {}, false});
+    if (mode_ == Mode::list)
+      parts.push_back({prefix_ + name, std::same_as<T, double> ? "float" : "int", at_, {}, false});
     if (mode_ == Mode::load) value = reinterpret_cast<T *>(record_)[at_];
     if (mode_ == Mode::store) reinterpret_cast<T *>(record_)[at_] = value;
     ++at_;

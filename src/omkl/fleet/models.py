@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from omkl.arrays import Array, Matrix
+from omkl.arrays import Array, Matrix, Vector
 from omkl.estimators.core import Core
 from omkl.fleet.groups import Groups, Threads
 from omkl.fleet.inputs import Key
@@ -15,6 +15,7 @@ from omkl.fleet.records import RecordStorage
 from omkl.fleet.separate import EstimatorStorage
 from omkl.fleet.storage import Failure, FirstRows, Storage
 from omkl.fleet.template import Learned, Template
+from omkl.persist import demand
 
 
 class Refused(NamedTuple):
@@ -76,6 +77,16 @@ class KeyedModels:
         """The rows of a key that is kept as these."""
         return self._storage.first_rows(self._slots[key])
 
+    def packed_size(self, key: Key) -> int | None:
+        """Bytes of the packed model of a key, None where it is not one."""
+        slot, storage = self._slots[key], self._storage
+        return storage.size(slot) if isinstance(storage, PackedStorage) and not storage.first_rows(slot) else None
+
+    def packed(self, key: Key) -> Vector:
+        """A copy of the packed model of a key."""
+        assert isinstance(self._storage, PackedStorage)
+        return self._storage.packed(self._slots[key])
+
     def learned(self, key: Key) -> Learned:
         """What a key has learned."""
         return self.template.learned(self.core(key))
@@ -90,6 +101,20 @@ class KeyedModels:
         self._storage.put(self._slots.get(key, len(self)), core)
         if key not in self._slots:
             self._append(key)
+
+    def put_packed(self, key: Key, packed: Vector) -> None:
+        """Set the model of a new key by what a file claims that `packed` returned."""
+        demand(isinstance(self._storage, PackedStorage), "models of this kind are not packed")
+        assert isinstance(self._storage, PackedStorage)
+        self._storage.check(packed)
+        self._storage.put_packed(len(self), packed)
+        self._append(key)
+
+    @property
+    def in_memory(self) -> int:
+        """Bytes of the models that are not on disk."""
+        storage = self._storage
+        return storage.in_memory if isinstance(storage, PackedStorage) else self.nbytes
 
     def remove(self, key: Key) -> None:
         """Forget a key; the model in the last slot moves to its place."""

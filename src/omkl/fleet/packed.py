@@ -4,6 +4,7 @@ The arrays are laid out by engine/packed.hpp. A key with few rows is kept as the
 when it is needed. Where memory is limited, models that have not been used for longest are on disk.
 """
 
+import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import NamedTuple
@@ -14,7 +15,7 @@ from omkl import engine
 from omkl.arrays import Array, Index, Matrix, Vector
 from omkl.engine import first_not_finite
 from omkl.errors import DivergenceError
-from omkl.estimators.core import Core, LabelCore
+from omkl.estimators.core import Core, LabelCore, check_statistics
 from omkl.estimators.distribution import normalised_rows
 from omkl.fleet.groups import Groups, Threads
 from omkl.fleet.inputs import Key
@@ -23,7 +24,7 @@ from omkl.fleet.storage import FIRST_ROWS, Failure, FirstRows, generator_of, gen
 from omkl.fleet.template import Template, key_generator
 from omkl.generator import pcg64
 from omkl.online import Checkpoint
-from omkl.scaling import STATISTICS, with_block
+from omkl.scaling import STATISTICS
 
 KEYS_AT_ONCE = 64  # that one call of the engine runs
 LARGE_START = 1 << 16  # bytes of a model before its first row, from which on few rows are kept in its place
@@ -60,7 +61,7 @@ class PackedStorage:
         self._uniforms = self._algorithm.uniforms(self._problem)
         self._classes = np.array(template.model.classes_) if template.classifies else None
         self._start = self._packed(template.core)
-        self._shelf = Shelf(limit)
+        self._shelf, self._putting = Shelf(limit), threading.Lock()  # between the threads of a batch
         if limit is not None and limit < SHARE_AT_ONCE * 2 * self._sizes.full:
             raise ValueError(
                 f"memory must be at least {SHARE_AT_ONCE * 2 * self._sizes.full} bytes, room for the models that are "
@@ -88,6 +89,10 @@ class PackedStorage:
     @property
     def in_memory(self) -> int:
         return self._shelf.in_memory
+
+    def size(self, slot: int) -> int:
+        """Bytes of what is in the slot."""
+        return self._shelf.size(slot)
 
     def growth(self, rows: Iterable[tuple[int | None, int]]) -> int:
         sizes, total = self._sizes, 0
@@ -138,38 +143,68 @@ class PackedStorage:
     def _packed(self, core: Core) -> Vector:
         """What the core has learned."""
         state, generator, evaluations = core.online.checkpoint()
-        return self._pack(state, generator_words(generator).values(), evaluations, core)
+        rest = self._statistics() | {name: scaler.stats.ravel() for name, scaler in core.scalers().items()}
+        return self._pack(state, rest, generator_words(generator).values(), evaluations)
 
-    def _pack(self, state: NamedTuple, words: Iterable[np.int64], evaluations: int = 0, core: Core | None = None) -> Vector:
-        runner = engine.runner(self._engine, self._algorithm.native, self._problem, state, fresh=core is None)
-        assert isinstance(runner, engine.Runner)
-        rest = self._statistics()
-        for name, scaler in {} if core is None else core.scalers().items():
-            rest[name][:] = scaler.stats.ravel()
+    def _pack(
+        self, state: NamedTuple, rest: dict[str, Vector], words: Iterable[np.int64], evaluations: int = 0
+    ) -> Vector:
+        """The state, of which nothing else uses the arrays."""
+        runner = self._runner(state)
         return runner.pack(**rest, words=np.array([evaluations, *words], dtype=np.int64))
 
     def unpacked(self, packed: Vector) -> Core:
-        """A core that has learned what was packed; ValueError where it does not fit the problem."""
-        core = self._template.new_core(np.random.default_rng(0))
+        """A core that has learned what was packed."""
+        core, (checkpoint, rest) = self._template.new_core(np.random.default_rng(0)), self._unpack(packed)
+        core.online.restore(checkpoint)
+        for name, scaler in core.scalers().items():
+            scaler.restore(rest[name].reshape(scaler.stats.shape))
+        return core
+
+    def check(self, packed: Vector) -> None:
+        """ValueError where this is not what `packed` returned, or not of a model like these."""
+        (state, _, evaluations), rest = self._unpack(packed)
+        self._algorithm.check_state(self._problem, state)
+        if evaluations < 0:
+            raise ValueError("the number of evaluations must be a count")
+        for values in rest.values():
+            check_statistics(values.reshape(STATISTICS, -1))
+
+    def _unpack(self, packed: Vector) -> tuple[Checkpoint, dict[str, Vector]]:
         state = self._algorithm.init(self._problem, np.zeros(self._uniforms))
-        runner = engine.runner(self._engine, self._algorithm.native, self._problem, state, fresh=True)
-        assert isinstance(runner, engine.Runner)
-        rest, words = self._statistics(), np.zeros(5, dtype=np.int64)
+        runner, rest, words = self._runner(state), self._statistics(), np.zeros(5, dtype=np.int64)
         runner.unpack(packed, **rest, words=words)
         evaluations, *generator = words.tolist()
-        core.online.restore(Checkpoint(runner.state, generator_of(generator), evaluations))
-        for name, scaler in core.scalers().items():
-            scaler.restore(with_block(rest[name].reshape(scaler.stats.shape)))
-        return core
+        return Checkpoint(runner.state, generator_of(generator), evaluations), rest
+
+    def _runner(self, state: NamedTuple) -> engine.Runner:
+        runner = engine.runner(self._engine, self._algorithm.native, self._problem, state, fresh=True)
+        assert isinstance(runner, engine.Runner)  # such a state has no arrays that get longer
+        return runner
 
     def _statistics(self) -> dict[str, Vector]:
         return {"inputs": np.zeros(STATISTICS * self._template.n_features), "target": np.zeros(STATISTICS)}
 
+    @cached_property
+    def _starts_alike(self) -> bool:
+        """Whether a state before its first row is the same whatever uniform numbers it is given."""
+        words = generator_words(pcg64(0).state).values()
+        lowest, highest = (
+            self._pack(self._algorithm.init(self._problem, np.full(self._uniforms, uniform)), self._statistics(), words)
+            for uniform in (0.0, np.nextafter(1.0, 0.0))
+        )
+        return lowest.tobytes() == highest.tobytes()
+
     def _fresh(self, key: Key) -> Vector:
         """The packed model of a key before its first row."""
         rng = key_generator(self._template.seed, key)
-        state = self._algorithm.init(self._problem, rng.random(self._uniforms))
-        return self._pack(state, generator_words(pcg64(rng).state).values())
+        uniforms = rng.random(self._uniforms)
+        words = generator_words(pcg64(rng).state).values()
+        if not self._starts_alike:
+            return self._pack(self._algorithm.init(self._problem, uniforms), self._statistics(), words)
+        packed = self._start.copy()
+        packed[-len(words) :].view(np.int64)[:] = list(words)  # which are its last numbers
+        return packed
 
     def _after(self, kept: Sequence[FirstRows]) -> list[Vector]:
         """The packed models of keys that are kept as rows."""
@@ -184,18 +219,15 @@ class PackedStorage:
 
     def run(self, groups: Groups, X: Matrix, y: Array, out: Array, threads: Threads) -> Failure | None:
         for portion in self._portions(groups):
-            slots = portion.slots.tolist()
-            self._shelf.load(slots)
-            learned: dict[int, FirstRows | Vector] = {}  # slots are not learned again after too little memory
+            self._shelf.load(portion.slots.tolist())
+            learned: set[int] = set()  # slots that are not to be learned again after too little memory
 
-            def run_part(part: Groups, learned: dict[int, FirstRows | Vector] = learned) -> Failure | None:
+            def run_part(part: Groups, learned: set[int] = learned) -> Failure | None:
                 return self._run_part(part, X, y, out, learned)
 
             try:
                 failure = next((failure for failure in threads.map(run_part, portion) if failure), None)
             finally:
-                for slot, kept in learned.items():
-                    self._shelf.put(slot, kept)
                 self._shelf.trim()
             if failure is not None:
                 return failure
@@ -207,16 +239,14 @@ class PackedStorage:
         if limit is None:
             yield groups
             return
-        waiting = sorted(range(len(groups.slots)), key=lambda g: self._shelf.is_on_disk(groups.slots[g]))
+        on_disk = [self._shelf.is_on_disk(slot) for slot in groups.slots.tolist()]
+        waiting = np.argsort(on_disk, kind="stable")
         at_once = max(limit // (SHARE_AT_ONCE * self._sizes.full), 1)
         for start in range(0, len(waiting), at_once):
-            some = np.array(waiting[start : start + at_once])
             self._shelf.trim(room=limit // SHARE_AT_ONCE)
-            yield groups.some(some)
+            yield groups.some(waiting[start : start + at_once])
 
-    def _run_part(
-        self, part: Groups, X: Matrix, y: Array, out: Array, learned: dict[int, FirstRows | Vector]
-    ) -> Failure | None:
+    def _run_part(self, part: Groups, X: Matrix, y: Array, out: Array, learned: set[int]) -> Failure | None:
         waiting = [g for g, slot in enumerate(part.slots.tolist()) if slot not in learned]
         for start in range(0, len(waiting), KEYS_AT_ONCE):
             some = part.some(np.array(waiting[start : start + KEYS_AT_ONCE]))
@@ -228,9 +258,11 @@ class PackedStorage:
             done, diverged = self._learn(packed, some.starts, order, given, self._targets(y[rows]), scores)
             last = some.starts[done]
             out[rows[:last]] = self._predictions(scores)[:last]
-            for i in range(done):
-                before, mine = kept[i], rows[some.starts[i] : some.starts[i + 1]]
-                learned[int(some.slots[i])] = self._kept_after(before, X[mine], y[mine], packed[i])
+            with self._putting:
+                for i, slot in enumerate(some.slots[:done].tolist()):
+                    mine = rows[some.starts[i] : some.starts[i + 1]]
+                    self._shelf.put(slot, self._kept_after(kept[i], X[mine], y[mine], packed[i]))
+                    learned.add(slot)
             if diverged >= 0:
                 return Failure(int(rows[diverged]), None)
             if done < len(packed):
