@@ -1,7 +1,6 @@
 """`Fleet`: a model for every key on one machine."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TypedDict
 
 import numpy as np
 from narwhals.typing import IntoDataFrame
@@ -18,21 +17,12 @@ from omkl.estimators.tally import Tally
 from omkl.fleet import inputs
 from omkl.fleet.groups import DeferredInterrupt, Threads
 from omkl.fleet.inputs import Key
-from omkl.fleet.models import KeyedModels
+from omkl.fleet.models import FleetStats, KeyedModels
 from omkl.fleet.template import Template, checked_classes, checked_learner, checked_memory
 from omkl.lock import ModelLock
 from omkl.validation import LARGEST_SAFE
 
 NOT_STARTED = "nothing has been learned yet: the features are known from the first batch on"
-
-
-class FleetStats(TypedDict):
-    """What `Fleet.stats` returns; a fleet predicts no intervals while it learns, and reports no changes."""
-
-    rows: int
-    keys: int
-    rmse: float | None  # of numbers
-    accuracy: float | None  # of labels
 
 
 class Fleet:
@@ -176,6 +166,11 @@ class Fleet:
         """Bytes of those models that are not in a temporary file."""
         with self._lock:
             return 0 if self._models is None else self._models.in_memory
+
+    def copied_to_save(self, n_features: int) -> bool:
+        """Whether it takes a copy of all models to save them."""
+        with self._lock:
+            return (self._models or KeyedModels(self._template(n_features, None))).copied_to_save
 
     def growth(self, keys: Iterable[Key], n_features: int) -> int:
         """About how many bytes more the models take when a batch has been learned; `keys` are those of its rows."""

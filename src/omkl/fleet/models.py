@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypedDict
 
 import numpy as np
 
@@ -16,6 +16,15 @@ from omkl.fleet.separate import EstimatorStorage
 from omkl.fleet.storage import Failure, FirstRows, Storage
 from omkl.fleet.template import Learned, Template
 from omkl.persist import demand
+
+
+class FleetStats(TypedDict):
+    """What `Fleet.stats` returns; a fleet predicts no intervals while it learns, and reports no changes."""
+
+    rows: int
+    keys: int
+    rmse: float | None  # of numbers
+    accuracy: float | None  # of labels
 
 
 class Refused(NamedTuple):
@@ -109,6 +118,11 @@ class KeyedModels:
         self._storage.check(packed)
         self._storage.put_packed(len(self), packed)
         self._append(key)
+
+    @property
+    def copied_to_save(self) -> bool:
+        """Packed models are written one by one."""
+        return not isinstance(self._storage, PackedStorage)
 
     @property
     def in_memory(self) -> int:
