@@ -1,8 +1,8 @@
-"""Benchmark of fleets (a model per key): python -m omkl_lab.fleets [local] [spark] [page]
+"""Benchmark of fleets (a model per key): python -m omkl_lab.fleets [local] [graph-mkl] [spark] [page]
 
-Measures 10 000 keys and 10 million rows with `Fleet`, the engine on one stream in the same run, and a stream
-through Spark on this machine. Writes results/fleet.json, and from it the tables in docs/scaling.md; `page` only
-writes the tables.
+Measures 10 000 keys and 10 million rows with `Fleet`, the engine on one stream in the same run, a stream through Spark
+on this machine, and for GraphMKL what `light_fleets` says (`graph-mkl:many` is one part of it). Writes
+results/fleet.json, and from it the tables in docs/scaling.md; `page` only writes the tables.
 """
 
 import os
@@ -23,7 +23,7 @@ from omkl.engine import cores
 from omkl.estimators.sklearn import GraphMKLRegressor, SFGMKLClassifier, SFGMKLRegressor
 from omkl.fleet import Fleet
 from omkl.online import Online
-from omkl_lab import markdown
+from omkl_lab import light_fleets, markdown
 from omkl_lab.files import read_json, write_json
 from omkl_lab.machine import peak_resident, resident
 
@@ -260,6 +260,8 @@ def tables(results: dict[str, Any]) -> str:
                 ("checkpoint, bytes per key and micro-batch", f"{spark['checkpoint_bytes_per_key_and_batch']:,.0f}"),
             ]),
         ]  # fmt: skip
+    if light := results.get("graph_mkl"):
+        out.append(light_fleets.tables(light))
     return "\n".join([*out, *model(results)])
 
 
@@ -295,9 +297,12 @@ def model(results: dict[str, Any]) -> list[str]:
 
 def main() -> None:
     results: dict[str, Any] = read_json(RESULTS) or {}
-    parts: list[str] = sys.argv[1:] or ["local", "spark"]
+    parts: list[str] = sys.argv[1:] or ["local", "graph-mkl", "spark"]
     if "local" in parts:
         results |= {"large": large(), "sizes": sizes(), "others": other_learners()}
+    for name, measure in light_fleets.PARTS.items():
+        if {"graph-mkl", f"graph-mkl:{name}"} & set(parts):
+            results["graph_mkl"] = results.get("graph_mkl", {}) | {name: measure()}
     if "spark" in parts:
         results["spark"] = on_spark()
     RESULTS.parent.mkdir(exist_ok=True)

@@ -289,6 +289,7 @@ NAMED: dict[str, Callable[[], list[Kernel]]] = {
     "jmlr": jmlr,
     "jmlr-omkr": lambda: jmlr(halved=True),
     "gaussian": lambda: log_grid(Gaussian, 0.1, 10.0, 11),
+    "few": lambda: log_grid(Gaussian, 0.1, 10.0, 6),
     "mixed": lambda: mixture((Gaussian, Laplacian), 0.1, 10.0, 11),
     "families": lambda: mixture(
         (

@@ -306,12 +306,14 @@ def test_engine_and_reference_agree_on_when_a_challenger_starts(fast, rounds, st
 
 
 def test_engine_and_reference_agree_on_a_challenger_that_starts_in_the_place_of_another():
-    """Nothing of the set that lost the trial before is left."""
+    """Nothing of the set that lost the trial before is left, also where a file of an earlier version has it."""
     problem, state, x, y = challenged(39)
+    lost = state.sets[1]._replace(age=-1)
     state, _ = graph_mkl.step(problem, state._replace(trial=Trial(9.0, 8.0)), x, y, np.zeros(2))
     assert [s.age for s in state.sets] == [341, -1]
-    assert state.sets[1].first.X.any()
-    state = state._replace(trend=Trend(50.0, 10.0, 400))
+    assert not state.sets[1].first.X.any()
+    assert lost.first.X.any()
+    state = state._replace(trend=Trend(50.0, 10.0, 400), sets=(state.sets[0], lost))
     assert not graph_mkl.step(problem, state, x + 1, y, np.zeros(2))[0].sets[1].first.X.any()
     assert_a_round_agrees(problem, state, x + 1, y)
 

@@ -22,9 +22,12 @@ from streams import arrays_of
 import omkl
 from omkl.errors import DivergenceError, ModelFileError
 from omkl.estimators.sklearn import ESTIMATORS
-from omkl.fleet import Fleet, storage
+from omkl.fleet import Fleet
+from omkl.fleet import records as fleet_records
 from omkl.fleet.groups import Groups
-from omkl.fleet.storage import EstimatorStorage, RecordStorage
+from omkl.fleet.packed import PackedStorage
+from omkl.fleet.records import RecordStorage
+from omkl.fleet.separate import EstimatorStorage
 from omkl.fleet.template import Template, key_generator
 
 FILES = Path(__file__).parent / "files"
@@ -38,6 +41,7 @@ def learners():
         options = dict(SMALL) if "n_features" in inspect.signature(kind).parameters else {}
         if kind in (omkl.GraphMKLRegressor, omkl.GraphMKLClassifier):
             options |= {"kernels": [omkl.Gaussian(0.5), omkl.Gaussian(2.0)], "out_degree": 1, "warm_up": 5}
+            yield f"small {kind.__name__}", kind(**options, budget="small")
         yield kind.__name__, kind(**options)
     yield "SFG-MKL-R", omkl.SFGMKLRegressor(refine=True, **SMALL)
     yield "not scaled", omkl.SFGMKLRegressor(scale="none", **SMALL)
@@ -122,13 +126,14 @@ def test_the_engine_draws_the_random_numbers_of_numpy():
     assert fleet["k"].core_.online.checkpoint().generator == rng.bit_generator.state
 
 
-def test_regressors_of_fixed_size_are_stored_as_records_and_the_others_as_estimators():
+def test_regressors_of_fixed_size_are_stored_as_records_small_graph_mkl_packed_and_the_others_as_estimators():
     for name, learner in LEARNERS.items():
         fleet = fleet_of(learner)
         fleet.learn_rows([1, 2], *stream(learner, 2))
         growing = "OMKRRegressor", "GraphMKLRegressor"
         fast = not classifies(learner) and name not in growing
-        assert isinstance(fleet._models._storage, RecordStorage if fast else EstimatorStorage), name
+        kind = PackedStorage if name.startswith("small") else RecordStorage if fast else EstimatorStorage
+        assert isinstance(fleet._models._storage, kind), name
 
 
 def test_a_new_record_holds_the_whole_first_state():
@@ -147,7 +152,7 @@ def test_blocks_of_few_records_give_the_results_of_separate_models(name, records
     X, y = stream(learner, 60)
     keys = np.arange(60) % 7
     record = RecordStorage(Template.make(learner, 3, 3, None, None)).nbytes(1)
-    monkeypatch.setattr(storage, "BLOCK_BYTES", int(records * record))
+    monkeypatch.setattr(fleet_records, "BLOCK_BYTES", int(records * record))
     fleet = fleet_of(learner)
     models, expected = separate_models(fleet, keys.tolist(), X, y)
     parts = [fleet.learn_rows(keys[part], X[part], y[part]) for part in (slice(30), slice(30, 60))]

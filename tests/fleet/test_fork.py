@@ -15,8 +15,12 @@ import pytest
 import omkl
 import omkl.river
 from omkl.errors import DivergenceError
-from omkl.fleet import Fleet, storage
+from omkl.fleet import Fleet
 from omkl.fleet.groups import Groups, Threads
+from omkl.fleet.packed import PackedStorage
+from omkl.fleet.records import RecordStorage
+from omkl.fleet.separate import EstimatorStorage
+from omkl.fleet.template import Template
 from omkl.online import Online
 
 pytestmark = [
@@ -30,7 +34,8 @@ X = RNG.normal(size=(ROWS, 2))
 Y = X[:, 0] + np.sin(X[:, 1])
 KEYS = list(np.arange(ROWS) % 40)
 SMALL = {"n_features": 8}
-LEARNERS = [omkl.RakerRegressor(**SMALL), omkl.OMKRRegressor()]  # as records, and as estimators
+LEARNERS = [omkl.RakerRegressor(**SMALL), omkl.OMKRRegressor(), omkl.GraphMKLRegressor(**SMALL, budget="small")]
+STORAGES = ["records", "estimators", "packed"]
 
 
 def in_child(function):
@@ -75,7 +80,7 @@ def used_fleet(learner, threads=2):
 # Forks
 
 
-@pytest.mark.parametrize("learner", LEARNERS, ids=["records", "estimators"])
+@pytest.mark.parametrize("learner", LEARNERS, ids=STORAGES)
 def test_a_used_fleet_predicts_and_learns_in_a_forked_process(learner):
     fleet = used_fleet(learner)
     before = fleet.predict_rows(KEYS, X).tolist()
@@ -194,14 +199,14 @@ def test_forking_often_while_a_thread_learns_never_hangs(case):
 # Batches for which memory is too small
 
 
-@pytest.mark.parametrize("learner", LEARNERS, ids=["records", "estimators"])
+@pytest.mark.parametrize("learner", LEARNERS, ids=STORAGES)
 @pytest.mark.parametrize("used", [False, True])
 @pytest.mark.parametrize("keys", [0, 300, 599])
 def test_a_batch_whose_new_keys_do_not_fit_in_memory_leaves_the_fleet_as_it_was(learner, used, keys, monkeypatch):
     fleet, alone = (used_fleet(learner) if used else Fleet(learner, seed=0, threads=2) for _ in range(2))
     before = omkl.to_bytes(fleet), fleet.nbytes
     batch = [f"new {k}" for k in range(600)], np.resize(X, (600, 2)), np.resize(Y, 600)
-    kind = storage.RecordStorage if learner is LEARNERS[0] else storage.EstimatorStorage
+    kind = {0: RecordStorage, 1: EstimatorStorage, 2: PackedStorage}[LEARNERS.index(learner)]
     add = kind.add
 
     def fail(self, slot, key):
@@ -239,7 +244,7 @@ def test_a_batch_that_the_system_refuses_memory_for_leaves_the_fleet_as_it_was()
     assert in_child(overflow) == (40, True, fleet.learn_rows(KEYS, X, Y).tolist())
 
 
-@pytest.mark.parametrize("learner", LEARNERS, ids=["records", "estimators"])
+@pytest.mark.parametrize("learner", LEARNERS, ids=STORAGES)
 def test_a_part_that_has_too_little_memory_is_learned_when_the_others_are_done(learner, monkeypatch):
     fleet, alone = used_fleet(learner), used_fleet(learner)
     failed = []
@@ -254,11 +259,11 @@ def test_a_part_that_has_too_little_memory_is_learned_when_the_others_are_done(l
         return call
 
     with monkeypatch.context() as patch:
-        if learner is LEARNERS[0]:
+        if learner is not LEARNERS[1]:
             own = fleet._models._storage
             patch.setattr(own, "_engine", Refusing(own._engine, once))
         else:
-            patch.setattr(storage.Template, "learn", once(storage.Template.learn))
+            patch.setattr(Template, "learn", once(Template.learn))
         predictions = fleet.learn_rows(KEYS, X, Y).tolist()
     assert failed
     assert predictions == alone.learn_rows(KEYS, X, Y).tolist()
@@ -266,10 +271,10 @@ def test_a_part_that_has_too_little_memory_is_learned_when_the_others_are_done(l
 
 
 class Refusing:
-    """An engine whose `run_keys` has too little memory once."""
+    """An engine that has too little memory once."""
 
     def __init__(self, engine, once):
-        self.run_keys = once(engine.run_keys)
+        self.run_keys, self.run_packed = once(engine.run_keys), once(engine.run_packed)
 
 
 def test_if_the_system_starts_no_thread_the_calling_one_does_the_work(monkeypatch):
@@ -305,7 +310,7 @@ def test_an_error_is_raised_when_no_part_is_being_worked_on_any_more():
 
 @pytest.mark.parametrize("rows", [10, ROWS])
 @pytest.mark.parametrize("moment", ["add", "run"])
-@pytest.mark.parametrize("learner", LEARNERS, ids=["records", "estimators"])
+@pytest.mark.parametrize("learner", LEARNERS, ids=STORAGES)
 def test_ctrl_c_takes_effect_when_the_batch_has_been_learned(learner, moment, rows, monkeypatch):
     fleet, alone = used_fleet(learner), used_fleet(learner)
     batch = [f"new {k}" for k in KEYS[:rows]], X[:rows], Y[:rows]

@@ -96,26 +96,29 @@ def test_the_growth_that_is_announced_is_the_growth():
 
 def test_much_memory_is_announced_and_too_much_refused():
     said: list[str] = []
-    check_memory(0, NOTICE_BYTES - 1, 10, lambda about, text: said.append(text), lambda: 0)
+    check_memory(0, NOTICE_BYTES - 1, 10, lambda about, text: said.append(text), lambda: 0, True)
     assert said == []
-    check_memory(0, NOTICE_BYTES, 1000, lambda about, text: said.append(text), lambda: 10 * NOTICE_BYTES)
-    check_memory(0, NOTICE_BYTES, 1000, lambda about, text: said.append(text), lambda: None)
+    check_memory(0, NOTICE_BYTES, 1000, lambda about, text: said.append(text), lambda: 10 * NOTICE_BYTES, True)
+    check_memory(0, NOTICE_BYTES, 1000, lambda about, text: said.append(text), lambda: None, True)
     assert "the models of 1,000 keys take about 400 MB of memory" in said[0]
     assert "--learner sfg-mkl" in said[0]
     assert len(said) == 2
     with pytest.raises(DataError, match="400 MB of memory, twice that while they are saved, and 700 MB are available"):
-        check_memory(0, NOTICE_BYTES, 1000, lambda about, text: said.append(text), lambda: 700_000_000)
-    check_memory(NOTICE_BYTES // 2, NOTICE_BYTES, 9, lambda about, text: said.append(text), lambda: 700_000_000)
+        check_memory(0, NOTICE_BYTES, 1000, lambda about, text: said.append(text), lambda: 700_000_000, True)
+    check_memory(0, NOTICE_BYTES, 1000, lambda about, text: said.append(text), lambda: 700_000_000, False)
+    with pytest.raises(DataError, match="400 MB of memory, and 300 MB are available"):
+        check_memory(0, NOTICE_BYTES, 1000, lambda about, text: said.append(text), lambda: 300_000_000, False)
+    check_memory(NOTICE_BYTES // 2, NOTICE_BYTES, 9, lambda about, text: said.append(text), lambda: 700_000_000, True)
 
 
 def test_a_run_that_needs_more_memory_than_there_is_stops_before_it_learns(tmp_path: Path, monkeypatch: Any):
     data, out = tmp_path / "d.csv", tmp_path / "p.csv"
     data.write_text("id,a,y\n" + "".join(f"u{k % 40},{k % 7},{k % 11}\n" for k in range(1000)))
-    monkeypatch.setattr(memory, "NOTICE_BYTES", 10_000_000)
-    monkeypatch.setattr(keyed, "available_memory", lambda: 20_000_000)
+    monkeypatch.setattr(memory, "NOTICE_BYTES", 3_000_000)
+    monkeypatch.setattr(keyed, "available_memory", lambda: 4_000_000)
     result = invoke("run", data, "-t", "y", "--task", "regression", "--by", "id", "--predictions", out)
     assert result.exit_code == 2
-    assert re.search(r"the models of 40 keys take about \d+(\.\d)? MB of memory", result.stderr)
+    assert re.search(r"the models of 40 keys take about \d+(\.\d+)? MB of memory, and 4 MB are", result.stderr)
     assert not out.exists()
     monkeypatch.setattr(keyed, "available_memory", lambda: None)
     result = invoke("run", data, "-t", "y", "--task", "regression", "--by", "id", "--learner", "sfg-mkl", "--json")

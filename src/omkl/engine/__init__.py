@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from omkl.arrays import LANES, Matrix, Vector, is_padded, mapped, padded, padded_copy
+from omkl.arrays import LANES, Index, Matrix, Vector, is_padded, mapped, padded, padded_copy
 from omkl.engine import _native
 from omkl.engine._native import (
     Engine,
@@ -128,6 +128,14 @@ class Runner:
         left = self._supplied[len(self._supplied) - self.unused :] if self.unused else np.empty(0)
         self._bind(self._enlarged(self.state), fresh=True)
         self.supply(left)
+
+    def pack(self, inputs: Vector, target: Vector, words: Index) -> Vector:
+        """The state, and what a fleet has beside it, as one array without what is not used."""
+        return self._engine.pack(self._memory, inputs, target, words)
+
+    def unpack(self, packed: Vector, inputs: Vector, target: Vector, words: Index) -> None:
+        """Take over what `pack` returned."""
+        self._engine.unpack(packed, self._memory, inputs, target, words)
 
     def supply(self, uniforms: Vector) -> None:
         self._supplied = uniforms

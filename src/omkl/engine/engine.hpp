@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "fleet.hpp"
+#include "packed.hpp"
 #include "problem.hpp"
 #include "python.hpp"
 #include "scratch.hpp"
@@ -39,6 +40,7 @@ struct Engine : AnyEngine {
   using Problem = ProblemType;
   using State = StateType;
   using Key = omkl::Key<Problem, State>;
+  using BoundMemory = Memory<State>;
 
   Problem problem{};
   References references;
@@ -54,6 +56,30 @@ struct Engine : AnyEngine {
       throw nb::value_error(("x must have " + std::to_string(inputs(problem)) + " values, got " + std::to_string(d) +
                              "; the learner was made for that many features")
                                 .c_str());
+  }
+
+  // Of a fleet: every row of a group is one of X, and there is room for its prediction.
+  void require_rows(size_t keys, const Places &starts, const Places &order, const ConstMatrix &X,
+                    const Vector &out) const {
+    require_inputs(X.shape(1));
+    if (out.shape(0) != X.shape(0) * static_cast<size_t>(outputs(problem)))
+      throw nb::value_error("X and out must have as many rows");
+    if (!are_groups(keys, starts, order, X.shape(0)))
+      throw nb::value_error("keys, starts and order do not fit each other");
+  }
+
+  // Of a state and what a fleet has beside it; `words` are evaluations and generator.
+  Key key_of(Memory<State> &memory, Vector input_statistics, Vector target_statistics, Words words) const {
+    Key key{};
+    key.state = memory.state;
+    key.input_statistics = {inputs(problem), input_statistics.data()};
+    key.target_statistics = {1, target_statistics.data()};
+    if (input_statistics.shape(0) != static_cast<size_t>(STATISTICS * inputs(problem)) ||
+        target_statistics.shape(0) != static_cast<size_t>(STATISTICS) || words.shape(0) != 5)
+      throw nb::value_error("statistics and words do not fit the problem");
+    key.evaluations = words.data()[0];
+    for (long i = 0; i < 4; ++i) key.generator.words[i] = words.data()[1 + i];
+    return key;
   }
 
   // Labels index arrays, so that they are checked whoever calls.
@@ -200,6 +226,12 @@ nb::object bind(nb::module_ &m, const std::string &name, const Loop<Problem, Sta
   constexpr bool fixed_size = requires { requires State::fixed_size; };
   if constexpr (fixed_size) bind_fleet<E>(engine);
   engine.attr("fixed_size") = fixed_size;
+  constexpr bool packs = requires(const Problem &problem) { State::can_be_packed(problem); };
+  if constexpr (packs || fixed_size) bind_packed<E>(engine);
+  engine.def_prop_ro("can_be_packed", [](const E &self) {
+    if constexpr (packs) return State::can_be_packed(self.problem);
+    return fixed_size;
+  });
   return engine;
 }
 

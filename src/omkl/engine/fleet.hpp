@@ -6,6 +6,7 @@
 #include <nanobind/stl/vector.h>
 
 #include <cstdint>
+#include <stdexcept>
 #include <vector>
 
 #include "problem.hpp"
@@ -41,17 +42,23 @@ struct Key {
   int64_t evaluations = 0;
   Pcg64 generator{};
 
-  void visit(const Problem &problem, Record &record) {
+  template <class Visitor>
+  void visit(const Problem &problem, Visitor &visitor) {
+    state.visit(problem, visitor);
+    visit_rest(problem, visitor);
+  }
+  // What there is beside the state.
+  template <class Visitor>
+  void visit_rest(const Problem &problem, Visitor &visitor) {
     const long d = inputs(problem);
-    state.visit(problem, record);
     input_statistics.d = d, target_statistics.d = 1;
-    record.array("inputs", input_statistics.stats, {STATISTICS * d});
-    record.array("target", target_statistics.stats, {STATISTICS});
-    record.number("evaluations", evaluations);
-    record.number("state_high", generator.words[0]);
-    record.number("state_low", generator.words[1]);
-    record.number("inc_high", generator.words[2]);
-    record.number("inc_low", generator.words[3]);
+    visitor.array("inputs", input_statistics.stats, {STATISTICS * d});
+    visitor.array("target", target_statistics.stats, {STATISTICS});
+    visitor.number("evaluations", evaluations);
+    visitor.number("state_high", generator.words[0]);
+    visitor.number("state_low", generator.words[1]);
+    visitor.number("inc_high", generator.words[2]);
+    visitor.number("inc_low", generator.words[3]);
   }
   void load(const Problem &problem, double *record) {
     Record from(Record::Mode::load, record);
@@ -63,9 +70,21 @@ struct Key {
   }
 };
 
+using Places = nb::ndarray<const int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using Words = nb::ndarray<int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+
+// Whether order[starts[g]], ..., order[starts[g + 1] - 1] are rows, for each of so many groups.
+inline bool are_groups(size_t count, const Places &starts, const Places &order, size_t rows) {
+  bool right = starts.shape(0) == count + 1 && starts.data()[0] >= 0 &&
+               starts.data()[count] <= static_cast<int64_t>(order.shape(0));
+  for (size_t g = 0; right && g < count; ++g) right = starts.data()[g] <= starts.data()[g + 1];
+  for (int64_t i = starts.shape(0) ? starts.data()[0] : 0; right && i < starts.data()[count]; ++i)
+    right = order.data()[i] >= 0 && order.data()[i] < static_cast<int64_t>(rows);
+  return right;
+}
+
 // Rows of many keys: group g is record slots[g] and its rows order[starts[g]], ..., order[starts[g + 1] - 1].
 struct Groups {
-  using Places = nb::ndarray<const int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
   using Block = Matrix;
 
   long count;
@@ -80,8 +99,7 @@ struct Groups {
         starts(starts_.data()),
         order(order_.data()),
         size(size_) {
-    bool right = starts_.shape(0) == slots_.shape(0) + 1 && starts[0] >= 0 &&
-                 starts[count] <= static_cast<int64_t>(order_.shape(0));
+    bool right = are_groups(slots_.shape(0), starts_, order_, rows);
     for (const Block &block : blocks_) {
       each = static_cast<long>(blocks_[0].shape(0));
       right = right && block.shape(0) == blocks_[0].shape(0) && block.shape(1) == static_cast<size_t>(size) &&
@@ -89,10 +107,7 @@ struct Groups {
       blocks.push_back(block.data());
     }
     const auto capacity = each * static_cast<int64_t>(blocks.size());
-    for (long g = 0; right && g < count; ++g)
-      right = starts[g] <= starts[g + 1] && slots[g] >= 0 && slots[g] < capacity;
-    for (int64_t i = starts[0]; right && i < starts[count]; ++i)
-      right = order[i] >= 0 && order[i] < static_cast<int64_t>(rows);
+    for (long g = 0; right && g < count; ++g) right = slots[g] >= 0 && slots[g] < capacity;
     if (!right) throw nb::value_error("blocks, slots, starts and order do not fit each other");
   }
 
@@ -101,69 +116,112 @@ struct Groups {
 
 constexpr long PIECE = 256;  // rows of a key taken at a time
 
-// Predicts and learns the keys' rows as the estimators do. Returns the row that diverged, or -1. Keys before it, and
-// rows of its key before it, are learned then; the caller has a copy of what they were.
+// Predicts and learns rows of a batch, those of one key after another, as the estimators do.
+template <class Engine>
+class Rows {
+ public:
+  // A prediction that is scaled is one number; `out` has `outputs` of the algorithm for each row.
+  Rows(const Engine &engine, const int64_t *order, const double *X, const double *y, bool scaled, double *out)
+      : engine_(engine),
+        order_(order),
+        X_(X),
+        y_(y),
+        scaled_(scaled),
+        out_(out),
+        d_(inputs(engine.problem)),
+        draws_(uniforms(engine.problem)),
+        width_(outputs(engine.problem)),
+        memory_(static_cast<size_t>(PIECE * (d_ + draws_ + width_ + 3) + STATISTICS * d_)),
+        scratch_(working_memory(engine.problem)) {
+    xs_ = memory_.data(), r_ = xs_ + PIECE * d_, f_ = r_ + PIECE * draws_, ys_ = f_ + PIECE * width_;
+    shift_ = ys_ + PIECE, scale_ = shift_ + PIECE, spare_ = {d_, scale_ + PIECE};
+  }
+
+  // Returns the row that diverged, or -1. Rows of the key before it are learned then.
+  long learn(typename Engine::Key &key, int64_t start, int64_t stop) {
+    for (; start < stop; start += PIECE) {
+      const long rows = static_cast<long>(stop - start < PIECE ? stop - start : PIECE);
+      for (long i = 0; i < rows; ++i) {
+        const int64_t row = order_[start + i];
+        const double *x = X_ + row * d_;
+        if (scaled_) {
+          standardise(key.input_statistics, key.input_statistics, x, xs_ + i * d_);
+          shift_[i] = key.target_statistics.mean(0);
+          scale_[i] =
+              deviation(key.target_statistics.count(0), key.target_statistics.mean(0), key.target_statistics.square(0));
+          standardise(key.target_statistics, key.target_statistics, y_ + row, ys_ + i);
+        } else {
+          for (long k = 0; k < d_; ++k) xs_[i * d_ + k] = x[k];
+          ys_[i] = y_[row];
+        }
+        for (long k = 0; k < draws_; ++k) r_[i * draws_ + k] = key.generator.uniform();
+      }
+      Chunk chunk{rows, xs_, ys_, r_, nullptr, f_, 0, 0};
+      engine_.loop->run(engine_.problem, key.state, scratch_, chunk);
+      key.evaluations += chunk.evaluated;
+      for (long i = 0; i < chunk.done; ++i)
+        write(order_[start + i], f_ + i * width_, scaled_ ? shift_[i] : 0, scaled_ ? scale_[i] : 1);
+      if (chunk.done < rows) return static_cast<long>(order_[start + chunk.done]);
+    }
+    return -1;
+  }
+
+  // From the key as it is.
+  void predict(const typename Engine::Key &key, int64_t start, int64_t stop) {
+    const double shift = key.target_statistics.mean(0);
+    const double scale =
+        deviation(key.target_statistics.count(0), key.target_statistics.mean(0), key.target_statistics.square(0));
+    for (; start < stop; ++start) {
+      const double *x = X_ + order_[start] * d_;
+      if (scaled_) standardise(key.input_statistics, spare_, x, xs_);
+      engine_.loop->predict(engine_.problem, key.state, scratch_, scaled_ ? xs_ : x, f_);
+      write(order_[start], f_, scaled_ ? shift : 0, scaled_ ? scale : 1);
+    }
+  }
+
+ private:
+  void write(int64_t row, const double *f, double shift, double scale) {
+    if (scaled_)
+      out_[row] = shift + scale * f[0];
+    else
+      for (long k = 0; k < width_; ++k) out_[row * width_ + k] = f[k];
+  }
+
+  const Engine &engine_;
+  const int64_t *order_;
+  const double *X_, *y_;
+  bool scaled_;
+  double *out_;
+  long d_, draws_, width_;
+  std::vector<double> memory_;
+  double *xs_, *r_, *f_, *ys_, *shift_, *scale_;
+  Columns spare_;
+  Scratch scratch_;
+};
+
+// Returns the row that diverged, or -1. Keys before it are learned then; the caller has a copy of what they were.
 template <class Engine>
 long run_groups(const Engine &engine, const Groups &groups, const double *X, const double *y, bool scaled,
                 double *out) {
-  const long d = inputs(engine.problem), draws = uniforms(engine.problem);
-  std::vector<double> memory(static_cast<size_t>(PIECE * (d + draws + 4)));
-  double *xs = memory.data(), *r = xs + PIECE * d, *ys = r + PIECE * draws, *f = ys + PIECE, *shift = f + PIECE,
-         *scale = shift + PIECE;
-  Scratch scratch = working_memory(engine.problem);
+  Rows rows(engine, groups.order, X, y, scaled, out);
   typename Engine::Key key;
   for (long g = 0; g < groups.count; ++g) {
     key.load(engine.problem, groups.record(g));
-    for (int64_t start = groups.starts[g]; start < groups.starts[g + 1]; start += PIECE) {
-      const int64_t left = groups.starts[g + 1] - start;
-      const long rows = static_cast<long>(left < PIECE ? left : PIECE);
-      for (long i = 0; i < rows; ++i) {
-        const int64_t row = groups.order[start + i];
-        const double *x = X + row * d;
-        if (scaled) {
-          standardise(key.input_statistics, key.input_statistics, x, xs + i * d);
-          shift[i] = key.target_statistics.mean(0);
-          scale[i] =
-              deviation(key.target_statistics.count(0), key.target_statistics.mean(0), key.target_statistics.square(0));
-          standardise(key.target_statistics, key.target_statistics, y + row, ys + i);
-        } else {
-          for (long k = 0; k < d; ++k) xs[i * d + k] = x[k];
-          ys[i] = y[row];
-        }
-        for (long k = 0; k < draws; ++k) r[i * draws + k] = key.generator.uniform();
-      }
-      Chunk chunk{rows, xs, ys, r, nullptr, f, 0, 0};
-      engine.loop->run(engine.problem, key.state, scratch, chunk);
-      key.evaluations += chunk.evaluated;
-      for (long i = 0; i < chunk.done; ++i) out[groups.order[start + i]] = scaled ? shift[i] + scale[i] * f[i] : f[i];
-      if (chunk.done < rows) return static_cast<long>(groups.order[start + chunk.done]);
-    }
+    const long diverged = rows.learn(key, groups.starts[g], groups.starts[g + 1]);
+    if (diverged >= 0) return diverged;
     key.store(engine.problem, groups.record(g));
   }
   return -1;
 }
 
-// Predictions from the keys as they are; records are only read.
+// Records are only read.
 template <class Engine>
 void predict_groups(const Engine &engine, const Groups &groups, const double *X, bool scaled, double *out) {
-  const long d = inputs(engine.problem);
-  std::vector<double> memory(static_cast<size_t>((STATISTICS + 1) * d));
-  const Columns spare{d, memory.data()};
-  double *xs = memory.data() + STATISTICS * d;
-  Scratch scratch = working_memory(engine.problem);
+  Rows rows(engine, groups.order, X, nullptr, scaled, out);
   typename Engine::Key key;
   for (long g = 0; g < groups.count; ++g) {
     key.load(engine.problem, groups.record(g));
-    const double shift = key.target_statistics.mean(0);
-    const double scale =
-        deviation(key.target_statistics.count(0), key.target_statistics.mean(0), key.target_statistics.square(0));
-    for (int64_t i = groups.starts[g]; i < groups.starts[g + 1]; ++i) {
-      const double *x = X + groups.order[i] * d;
-      if (scaled) standardise(key.input_statistics, spare, x, xs);
-      double f;
-      engine.loop->predict(engine.problem, key.state, scratch, scaled ? xs : x, &f);
-      out[groups.order[i]] = scaled ? shift + scale * f : f;
-    }
+    rows.predict(key, groups.starts[g], groups.starts[g + 1]);
   }
 }
 
@@ -172,6 +230,9 @@ Record layout(const Engine &engine) {
   Record record(Record::Mode::list);
   typename Engine::Key key;
   key.visit(engine.problem, record);
+  for (const auto &part : record.parts)
+    if (part.plain && part.shape.size() > 1)
+      throw std::logic_error("Python expects the rows of a record's arrays to be padded");
   return record;
 }
 
@@ -180,7 +241,6 @@ template <class Engine, class Class>
 void bind_fleet(Class &engine_class) {
   using namespace nb::literals;
   using Blocks = std::vector<Groups::Block>;
-  using Places = Groups::Places;
 
   engine_class
       .def("record",

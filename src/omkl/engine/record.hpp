@@ -18,6 +18,7 @@ class Record : public Nested<Record> {
     const char *kind;
     long at;  // in doubles
     std::vector<long> shape;
+    bool plain;  // its rows are not padded
   };
 
   explicit Record(Mode mode, double *record = nullptr) : mode_(mode), record_(record) {}
@@ -26,20 +27,33 @@ class Record : public Nested<Record> {
 
   long size() const { return padded(at_); }
 
-  void padded_array(const char *name, double *&pointer, Shape shape) { pointer = place(name, "float", shape, 1); }
+  void padded_array(const char *name, double *&pointer, Shape shape) {
+    long rows = 1, last = 1;
+    for (long n : shape) rows *= last, last = n;
+    pointer = place(name, "float", shape, rows * padded(last), false);
+  }
 
-  // Rows are not padded in plain arrays, so that only those of one axis are laid out as the record has them.
   template <class T>
   void array(const char *name, T *&pointer, Shape shape) {
-    if (shape.size() != 1) throw std::logic_error("a record has no plain arrays of more than one axis");
     constexpr const char *kind = std::same_as<T, double> ? "float" : std::same_as<T, int64_t> ? "int" : "bool";
-    pointer = reinterpret_cast<T *>(place(name, kind, shape, static_cast<long>(sizeof(double) / sizeof(T))));
+    constexpr long per_double = static_cast<long>(sizeof(double) / sizeof(T));
+    long size = 1;
+    for (long n : shape) size *= n;
+    const long doubles = padded((size + per_double - 1) / per_double);
+    pointer = reinterpret_cast<T *>(place(name, kind, shape, doubles, true));
+  }
+
+  // There are none: what can become longer has no place in a record.
+  template <class T>
+  void rows_array(const char *, T *&pointer, int64_t &rows, Shape) {
+    pointer = nullptr, rows = 0;
   }
 
   template <class T>
   void number(const char *name, T &value) {
     static_assert(sizeof(T) == sizeof(double));
-    if (mode_ == Mode::list) parts.push_back({prefix_ + name, std::same_as<T, double> ? "float" : "int", at_, {}});
+    if (mode_ == Mode::list)
+      parts.push_back({prefix_ + name, std::same_as<T, double> ? "float" : "int", at_, {}, false});
     if (mode_ == Mode::load) value = reinterpret_cast<T *>(record_)[at_];
     if (mode_ == Mode::store) reinterpret_cast<T *>(record_)[at_] = value;
     ++at_;
@@ -54,13 +68,11 @@ class Record : public Nested<Record> {
   void leave(const std::string &outer) { prefix_ = outer; }
 
  private:
-  double *place(const char *name, const char *kind, Shape shape, long per_double) {
+  double *place(const char *name, const char *kind, Shape shape, long doubles, bool plain) {
     at_ = padded(at_);
     const long start = at_;
-    if (mode_ == Mode::list) parts.push_back({prefix_ + name, kind, start, shape});
-    long rows = 1, last = 1;
-    for (long n : shape) rows *= last, last = n;
-    at_ += rows * padded((last + per_double - 1) / per_double);
+    if (mode_ == Mode::list) parts.push_back({prefix_ + name, kind, start, shape, plain});
+    at_ += doubles;
     return mode_ == Mode::list ? nullptr : record_ + start;
   }
 

@@ -9,7 +9,11 @@
 //   rows_array(name, pointer, rows, shape)       contiguous, as many rows of this shape as there are; of double,
 //   int64_t
 //                                                or uint8_t for Python's uint8
+//   triangles(name, pointer, shape)              padded_array of square matrices with zeros above the diagonal
+//   used_rows(name, pointer, shape)              array, of which an ExpertSet uses as many rows as it has learned
+//   used_columns(name, pointer, shape)           the same for the columns of a matrix
 //   number(name, value)                          int64_t or double
+//   begin_set(age), end_set()                    around the arrays of an ExpertSet, which are unused below an age of 0
 //   part(name, part, problem)                    calls part.visit(problem, visitor); "sets.0" is state.sets[0] in
 //   Python
 #pragma once
@@ -22,10 +26,25 @@
 
 namespace omkl {
 
-// Part names: what Python calls a part of a state, with a dot between an object and its attribute or element.
+// Part names: what Python calls a part of a state, with a dot between an object and its attribute or element. What is
+// used of an array, and what is known to be 0, only concerns a visitor that leaves out the rest.
 template <class Visitor>
 class Nested {
  public:
+  void triangles(const char *name, double *&pointer, Shape shape) {
+    static_cast<Visitor &>(*this).padded_array(name, pointer, shape);
+  }
+  template <class T>
+  void used_rows(const char *name, T *&pointer, Shape shape) {
+    static_cast<Visitor &>(*this).array(name, pointer, shape);
+  }
+  template <class T>
+  void used_columns(const char *name, T *&pointer, Shape shape) {
+    static_cast<Visitor &>(*this).array(name, pointer, shape);
+  }
+  void begin_set(int64_t) {}
+  void end_set() {}
+
   template <class Part, class Problem>
   void part(const char *name, Part &part, const Problem &problem) {
     auto &self = static_cast<Visitor &>(*this);

@@ -4,8 +4,9 @@ A bare core, which needs no scikit-learn, and a scikit-learn estimator are both 
 and a fleet with a model per key start from the same declaration.
 """
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from omkl import algorithms
@@ -71,3 +72,12 @@ class Declaration:
         from omkl.estimators.sklearn import estimator_class  # takes a second to load, and a core does without
 
         return estimator_class(algorithms.get(self.algorithm).parameters, self.task)(**self._arguments)
+
+
+def for_keys(algorithm: str, task: Task, parameters: Mapping[str, Any] = MappingProxyType({})) -> Declaration:
+    """An estimator with the parameters that suit models of thousands of keys, unless they are chosen.
+
+    >>> for_keys("graph-mkl", "regression", {"n_features": 20}).estimator().n_features
+    20
+    """
+    return Declaration(algorithm, task, {**algorithms.get(algorithm).for_keys, **parameters})

@@ -1,5 +1,8 @@
 """Fleets, and single keys of them, in model files."""
 
+from functools import partial
+from typing import cast
+
 import numpy as np
 
 from omkl import persist
@@ -37,6 +40,8 @@ def _encode_fleet(fleet: Fleet, compact: bool) -> tuple[persist.Json, persist.Ar
             "keys": list(fleet),
             "each": [],
         }
+        if fleet.memory is not None:
+            body["memory"] = fleet.memory
         if fleet.classes is not None:
             sklearn.check_labels(fleet.classes.tolist(), fleet.classes.dtype)
             core = None if models is None else models.template.core
@@ -45,15 +50,25 @@ def _encode_fleet(fleet: Fleet, compact: bool) -> tuple[persist.Json, persist.Ar
             body["dtype"] = fleet.classes.dtype.str
         for place, key in enumerate(() if models is None else models):
             assert models is not None
-            if (first := models.first_rows(key)) is None:
-                learned = models.learned(key)
-                each, own = learned.body, learned.arrays
-            else:
+            first, size = models.first_rows(key), models.packed_size(key)
+            each: persist.Json
+            own: persist.Arrays
+            if first is not None:
                 targets = first.y if fleet.classes is None else np.searchsorted(fleet.classes, first.y).astype(float)
                 each, own = {"first_rows": len(first.X)}, {"X": first.X, "y": targets}
+            elif size is not None:
+                packed = persist.Later(np.uint8, (size,), partial(_packed, models, key))
+                each, own = {"packed": True}, {"packed": cast(Array, packed)}
+            else:
+                learned = models.learned(key)
+                each, own = learned.body, learned.arrays
             body["each"].append(each)
             arrays |= {f"{place}/{name}": array for name, array in own.items()}
     return body, arrays
+
+
+def _packed(models: KeyedModels, key: Key) -> Array:
+    return models.packed(key).view(np.uint8)
 
 
 def _decode_fleet(body: persist.Json, arrays: persist.Arrays) -> Fleet:
@@ -63,7 +78,7 @@ def _decode_fleet(body: persist.Json, arrays: persist.Arrays) -> Fleet:
         classes = sklearn.decode_labels(body["classes"], body["dtype"])
         files.check_parameters(model, "classification", getattr(model, "core_", None), len(classes))
     persist.demand(type(body["seed"]) is int and body["seed"] >= 0, "the seed must be a whole number of at least 0")
-    fleet = Fleet(model, seed=body["seed"], classes=classes)
+    fleet = Fleet(model, seed=body["seed"], classes=classes, memory=body.get("memory"))
     if classes is not None and body["start"]["core"] is not None:
         persist.demand(np.array_equal(classes, getattr(model, "classes_", ())), "labels of fleet and learner differ")
     fleet._may_diverge = bool(_field(body, "may_diverge"))
@@ -71,7 +86,7 @@ def _decode_fleet(body: persist.Json, arrays: persist.Arrays) -> Fleet:
     if body["start"]["core"] is None:
         persist.demand(not body["keys"], "keys without features")
         return fleet
-    fleet._models = models = KeyedModels(Template(model))
+    fleet._models = models = KeyedModels(Template(model), fleet.memory)
     own: list[persist.Arrays] = [{} for _ in body["keys"]]
     for name, array in arrays.items():
         place, slash, part = name.partition("/")
@@ -82,6 +97,10 @@ def _decode_fleet(body: persist.Json, arrays: persist.Arrays) -> Fleet:
         persist.demand(type(key) in (str, int) and key not in models, f"key {key!r} is not valid, or comes twice")
         if "first_rows" in learned:
             models.put_first_rows(_first_rows(key, learned["first_rows"], parts, models.template.n_features, classes))
+        elif "packed" in learned:
+            packed = parts["packed"]
+            persist.demand(packed.dtype == np.uint8 and packed.size % 8 == 0, "what a key has learned does not fit")
+            models.put_packed(key, packed.view(np.float64))
         else:
             models.put(key, models.template.core_of(Learned(fingerprint, learned, parts)))
     return fleet
@@ -179,6 +198,8 @@ def _decode_key(body: persist.Json, arrays: persist.Arrays) -> Learned:
     return Learned(_field(body, "fingerprint"), body["learned"], arrays)
 
 
-persist.register("fleet", persist.Codec((Fleet,), _encode_fleet, _decode_fleet))
-persist.register("pooled-fleet", persist.Codec((PooledFleet,), _encode_pooled, _decode_pooled))
+persist.register("fleet", persist.Codec((Fleet,), _encode_fleet, _decode_fleet, lock=lambda fleet: fleet._lock))
+persist.register(
+    "pooled-fleet", persist.Codec((PooledFleet,), _encode_pooled, _decode_pooled, lock=lambda fleet: fleet._lock)
+)
 persist.register("fleet-key", persist.Codec((Learned,), _encode_key, _decode_key))

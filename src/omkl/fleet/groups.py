@@ -41,6 +41,17 @@ class Groups(NamedTuple):
         starts = np.flatnonzero(np.diff(ranked, prepend=-2))
         return cls(ranked[starts], np.append(starts, len(slots)), order)
 
+    def some(self, which: Index) -> "Groups":
+        """These of the groups, with their rows alone.
+
+        >>> Groups.by(np.array([7, 3, 7, 5])).some(np.array([2, 0]))
+        Groups(slots=array([7, 3]), starts=array([0, 2, 3]), order=array([0, 2, 1]))
+        """
+        first, lengths = self.starts[which], np.diff(self.starts)[which]
+        starts = np.concatenate(([0], np.cumsum(lengths)))
+        rows = np.repeat(first - starts[:-1], lengths) + np.arange(starts[-1])
+        return Groups(self.slots[which], starts, self.order[rows])
+
     def parts(self, number: int) -> "list[Groups]":
         """At most `number` parts of whole groups, with about equally many rows."""
         wanted = np.linspace(0, len(self.order), number + 1)

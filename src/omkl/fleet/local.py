@@ -1,7 +1,6 @@
 """`Fleet`: a model for every key on one machine."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TypedDict
 
 import numpy as np
 from narwhals.typing import IntoDataFrame
@@ -18,21 +17,12 @@ from omkl.estimators.tally import Tally
 from omkl.fleet import inputs
 from omkl.fleet.groups import DeferredInterrupt, Threads
 from omkl.fleet.inputs import Key
-from omkl.fleet.models import KeyedModels
-from omkl.fleet.template import Template, checked_classes, checked_learner
+from omkl.fleet.models import FleetStats, KeyedModels
+from omkl.fleet.template import Template, checked_classes, checked_learner, checked_memory
 from omkl.lock import ModelLock
 from omkl.validation import LARGEST_SAFE
 
 NOT_STARTED = "nothing has been learned yet: the features are known from the first batch on"
-
-
-class FleetStats(TypedDict):
-    """What `Fleet.stats` returns; a fleet predicts no intervals while it learns, and reports no changes."""
-
-    rows: int
-    keys: int
-    rmse: float | None  # of numbers
-    accuracy: float | None  # of labels
 
 
 class Fleet:
@@ -46,7 +36,8 @@ class Fleet:
     Parameters
     ----------
     learner
-        An estimator of the scikit-learn API: every key gets one of these.
+        An estimator of the scikit-learn API: every key gets one of these. Or the name of an algorithm, for one with
+        the settings that suit many keys: "graph-mkl" is GraphMKL with a small budget and few kernels.
     seed
         Determines the random features, which all keys share, and together with the key the random numbers of each
         key; None for the learner's own `random_state`.
@@ -54,6 +45,10 @@ class Fleet:
         For a classifier, all the labels that may come.
     threads
         Number of threads; None for as many as there are cores.
+    memory
+        Most bytes of models in memory, None for all of them. Models that have not been used for longest are in a
+        temporary file, and come back when a row of their key does; results are the same. Keys with at most 16 rows
+        stay in memory. For GraphMKL with a small budget, and regressors whose models have a fixed size.
 
     >>> rng = np.random.default_rng(0)
     >>> keys = rng.integers(3, size=3000); X = rng.uniform(0, 10, (3000, 2))
@@ -68,13 +63,15 @@ class Fleet:
 
     def __init__(
         self,
-        learner: Estimator | None = None,
+        learner: Estimator | str | None = None,
         *,
         seed: int | None = None,
         classes: ArrayLike | None = None,
         threads: int | None = None,
+        memory: int | None = None,
     ) -> None:
-        self.learner = checked_learner(sklearn.SFGMKLRegressor() if learner is None else learner)
+        self.learner = checked_learner(sklearn.SFGMKLRegressor() if learner is None else learner, classes)
+        self.memory = checked_memory(memory)
         self.seed: int = unchecked.draw_seed(self.learner) if seed is None else int(seed)
         self.classes = checked_classes(self.learner, classes)
         parameters = self.learner.get_params(deep=False)
@@ -83,8 +80,7 @@ class Fleet:
         self._may_diverge = not self._stabilised
         self._models: KeyedModels | None = None  # until the first batch shows how many features there are
         self._threads = Threads(threads or cores())
-        self._lock = ModelLock()
-        self._tally, self._rows = Tally(), 0
+        self._lock, self._tally, self._rows = ModelLock(), Tally(), 0
 
     # Learning and predicting
 
@@ -165,12 +161,22 @@ class Fleet:
         with self._lock:
             return 0 if self._models is None else self._models.nbytes
 
+    @property
+    def nbytes_in_memory(self) -> int:
+        """Bytes of those models that are not in a temporary file."""
+        with self._lock:
+            return 0 if self._models is None else self._models.in_memory
+
+    def copied_to_save(self, n_features: int) -> bool:
+        """Whether it takes a copy of all models to save them."""
+        with self._lock:
+            return (self._models or KeyedModels(self._template(n_features, None))).copied_to_save
+
     def growth(self, keys: Iterable[Key], n_features: int) -> int:
         """About how many bytes more the models take when a batch has been learned; `keys` are those of its rows."""
         keys = inputs.plain_keys(keys)
         with self._lock:
-            models = KeyedModels(self._template(n_features, None)) if self._models is None else self._models
-            return models.growth(keys)
+            return (self._models or KeyedModels(self._template(n_features, None))).growth(keys)
 
     def __len__(self) -> int:
         with self._lock:
@@ -249,7 +255,7 @@ class Fleet:
             if self._models is None:
                 names = None if isinstance(features, int) else list(features)
                 d = features if isinstance(features, int) else len(features)
-                self._models = KeyedModels(self._template(d, names))
+                self._models = KeyedModels(self._template(d, names), self.memory)
             for key, data in packed:
                 inputs.check_keys([key])
                 self._models.put(key, self._models.template.unpack(data).core_)
@@ -282,7 +288,7 @@ class Fleet:
         self, keys: list[Key], X: Matrix, y: Array, names: list[str] | None, out: Array, large: bool
     ) -> Array:
         before, may_diverge = self._models, self._may_diverge or large
-        models = KeyedModels(self._template(X.shape[1], names)) if before is None else before
+        models = KeyedModels(self._template(X.shape[1], names), self.memory) if before is None else before
         refused = models.learn(keys, X, y, out, self._threads, undo=may_diverge)
         if refused is None or not refused.undone:
             self._models, self._may_diverge = models, may_diverge
@@ -335,5 +341,4 @@ class Fleet:
 
 def unpickled(data: bytes) -> Fleet:
     """The fleet that was pickled; it is in this module so that unpickling imports the codec of fleets."""
-    fleet: Fleet = persist.from_bytes(data)
-    return fleet
+    return persist.from_bytes(data)  # type: ignore[no-any-return]

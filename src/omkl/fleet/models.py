@@ -2,16 +2,29 @@
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypedDict
 
 import numpy as np
 
-from omkl.arrays import Array, Matrix
+from omkl.arrays import Array, Matrix, Vector
 from omkl.estimators.core import Core
 from omkl.fleet.groups import Groups, Threads
 from omkl.fleet.inputs import Key
-from omkl.fleet.storage import Failure, FirstRows, storage_for
+from omkl.fleet.packed import PackedStorage, can_be_packed
+from omkl.fleet.records import RecordStorage
+from omkl.fleet.separate import EstimatorStorage
+from omkl.fleet.storage import Failure, FirstRows, Storage
 from omkl.fleet.template import Learned, Template
+from omkl.persist import demand
+
+
+class FleetStats(TypedDict):
+    """What `Fleet.stats` returns; a fleet predicts no intervals while it learns, and reports no changes."""
+
+    rows: int
+    keys: int
+    rmse: float | None  # of numbers
+    accuracy: float | None  # of labels
 
 
 class Refused(NamedTuple):
@@ -21,12 +34,30 @@ class Refused(NamedTuple):
     undone: bool
 
 
-class KeyedModels:
-    """A model for every key, made from one template when the key's first row comes."""
+def storage_for(template: Template, memory: int | None) -> Storage:
+    """What one call of the engine can run for many keys, where there is that; within so many bytes of memory."""
+    online = template.core.online
+    if memory is None and not template.classifies and online.algorithm.fixed_size and online.compiled is not None:
+        return RecordStorage(template)
+    if can_be_packed(template):
+        return PackedStorage(template, memory)
+    if memory is not None:
+        raise ValueError(
+            "memory= limits fleets of GraphMKL with budget='small' and without class_weight, and of regressors whose "
+            f"models have a fixed size; leave it out for {template.model!r}"
+        )
+    return EstimatorStorage(template)
 
-    def __init__(self, template: Template) -> None:
+
+class KeyedModels:
+    """A model for every key, made from one template when the key's first row comes.
+
+    Where `memory` is given, models beyond so many bytes are on disk.
+    """
+
+    def __init__(self, template: Template, memory: int | None = None) -> None:
         self.template = template
-        self._storage = storage_for(template)
+        self._storage = storage_for(template, memory)
         self._slots: dict[Key, int] = {}  # in the order in which the keys came
         self._keys: list[Key] = []  # the key of every slot
 
@@ -55,6 +86,16 @@ class KeyedModels:
         """The rows of a key that is kept as these."""
         return self._storage.first_rows(self._slots[key])
 
+    def packed_size(self, key: Key) -> int | None:
+        """Bytes of the packed model of a key, None where it is not one."""
+        slot, storage = self._slots[key], self._storage
+        return storage.size(slot) if isinstance(storage, PackedStorage) and not storage.first_rows(slot) else None
+
+    def packed(self, key: Key) -> Vector:
+        """A copy of the packed model of a key."""
+        assert isinstance(self._storage, PackedStorage)
+        return self._storage.packed(self._slots[key])
+
     def learned(self, key: Key) -> Learned:
         """What a key has learned."""
         return self.template.learned(self.core(key))
@@ -69,6 +110,25 @@ class KeyedModels:
         self._storage.put(self._slots.get(key, len(self)), core)
         if key not in self._slots:
             self._append(key)
+
+    def put_packed(self, key: Key, packed: Vector) -> None:
+        """Set the model of a new key by what a file claims that `packed` returned."""
+        demand(isinstance(self._storage, PackedStorage), "models of this kind are not packed")
+        assert isinstance(self._storage, PackedStorage)
+        self._storage.check(packed)
+        self._storage.put_packed(len(self), packed)
+        self._append(key)
+
+    @property
+    def copied_to_save(self) -> bool:
+        """Packed models are written one by one."""
+        return not isinstance(self._storage, PackedStorage)
+
+    @property
+    def in_memory(self) -> int:
+        """Bytes of the models that are not on disk."""
+        storage = self._storage
+        return storage.in_memory if isinstance(storage, PackedStorage) else self.nbytes
 
     def remove(self, key: Key) -> None:
         """Forget a key; the model in the last slot moves to its place."""

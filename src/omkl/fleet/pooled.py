@@ -185,6 +185,10 @@ class PooledFleet:
             each = 0 if self._corrections is None else 8 * (self._corrections.squares[0].size + self.n_inputs + 1)
             return self.fleet.nbytes + each * len(self)
 
+    def copied_to_save(self, n_features: int) -> bool:
+        """Whether it takes a copy of the keys' models to save them."""
+        return self.fleet.copied_to_save(n_features)
+
     def growth(self, keys: Iterable[Key], n_features: int) -> int:
         """About how many bytes more the models take when a batch has been learned; `keys` are those of its rows."""
         keys = inputs.plain_keys(keys)

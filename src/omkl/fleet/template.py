@@ -20,6 +20,7 @@ from omkl.arrays import Array, Matrix
 from omkl.errors import ModelFileError
 from omkl.estimators import files, sklearn
 from omkl.estimators.core import Core, LabelCore
+from omkl.estimators.declaration import for_keys
 from omkl.estimators.sklearn import unchecked
 from omkl.estimators.sklearn.base import Estimator
 from omkl.features import generator
@@ -35,8 +36,17 @@ def key_generator(seed: int, key: Key) -> np.random.Generator:
     return generator(seed, f"key {type(key).__name__} {key}")
 
 
-def checked_learner(learner: Estimator) -> Estimator:
-    """An unfitted copy of the estimator that every key gets one of."""
+def checked_memory(memory: int | None) -> int | None:
+    """Bytes, or None for no limit."""
+    if memory is not None:
+        validation.require_whole("memory", memory)
+    return None if memory is None else int(memory)
+
+
+def checked_learner(learner: Estimator | str, classes: ArrayLike | None = None) -> Estimator:
+    """An unfitted copy of the estimator that every key gets one of, or one of the algorithm of this name."""
+    if isinstance(learner, str):
+        return for_keys(learner, "regression" if classes is None else "classification").estimator()
     if type(learner) not in sklearn.ESTIMATORS.values():  # a subclass could be neither saved nor packed
         names = ", ".join(sklearn.ESTIMATORS)
         raise TypeError(f"learner must be an estimator of omkl's scikit-learn API ({names}), got {learner!r}")

@@ -5,7 +5,7 @@
 
 from omkl.arrays import Arrays
 from omkl.persist.atomic import write_atomically
-from omkl.persist.container import Json, demand
+from omkl.persist.container import Json, Later, demand
 from omkl.persist.online import decode_problem, decode_progress, encode_problem, encode_progress, grouped, saving
 from omkl.persist.registry import (
     Codec,
@@ -34,6 +34,7 @@ __all__ = [
     "Arrays",
     "Codec",
     "Json",
+    "Later",
     "decode_kernels",
     "decode_part",
     "decode_problem",

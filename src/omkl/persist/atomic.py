@@ -2,6 +2,7 @@
 
 import os
 import secrets
+from collections.abc import Iterable
 from pathlib import Path
 
 from omkl.errors import naming
@@ -9,11 +10,16 @@ from omkl.errors import naming
 
 def write_atomically(path: str | os.PathLike[str], *pieces: bytes | memoryview) -> None:
     """Write a temporary file beside `path`, flush it to the disk, then rename it; pipes and devices are written to."""
+    write_pieces(path, pieces)
+
+
+def write_pieces(path: str | os.PathLike[str], pieces: Iterable[bytes | memoryview]) -> None:
+    """The same for pieces that are made one by one while they are written."""
     with naming(path):
         _write(Path(path).resolve(), pieces)
 
 
-def _write(path: Path, pieces: tuple[bytes | memoryview, ...]) -> None:
+def _write(path: Path, pieces: Iterable[bytes | memoryview]) -> None:
     if path.exists() and not path.is_file():
         with open(path, "wb") as file:
             file.writelines(pieces)

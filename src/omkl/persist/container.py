@@ -20,11 +20,13 @@ import hashlib
 import json
 import math
 import struct
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import DTypeLike
 
-from omkl.arrays import Arrays
+from omkl.arrays import Array, Arrays
 from omkl.errors import ModelFileError
 
 MAGIC = b"OMKL\r\n\x1a\n"
@@ -52,24 +54,48 @@ def demand(holds: bool, complaint: str) -> None:
         raise ModelFileError(complaint)
 
 
-def pack(content: Content) -> list[bytes | memoryview]:
+class Later:
+    """An array that is made when it is written, because all of its kind together are too large for memory."""
+
+    def __init__(self, dtype: DTypeLike, shape: tuple[int, ...], make: Callable[[], Array]) -> None:
+        self.dtype, self.shape, self._make = np.dtype(dtype), shape, make
+
+    def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> Array:
+        made: Array = np.asarray(self._make(), dtype=dtype)
+        if made.shape != self.shape:
+            raise RuntimeError("an array has changed while it was saved")
+        return made
+
+
+def pack(content: Content) -> Iterator[bytes | memoryview]:
     """A file in its pieces: a fleet's arrays are too large to be copied together."""
     listing: list[tuple[str, str, list[int]]] = []
-    chunks: list[memoryview] = []
+    nbytes = 0
     for name, array in content.arrays.items():
         word = next(word for word, dtype in TYPES.items() if dtype.kind == array.dtype.kind)
         listing.append((name, word, list(array.shape)))
-        chunks.append(np.ascontiguousarray(array, dtype=TYPES[word]).ravel().view(np.uint8).data)
+        nbytes += math.prod(array.shape) * TYPES[word].itemsize
     header = {"kind": content.kind, "body": content.body, "arrays": listing}
     text = json.dumps(header, separators=(",", ":"), allow_nan=False).encode()
-    too_much = _excess(text, len(listing), sum(chunk.nbytes for chunk in chunks))
+    too_much = _excess(text, len(listing), nbytes)
     if too_much:
         raise ValueError(f"the model is too large for a model file: {too_much}")
-    pieces: list[bytes | memoryview] = [FRONT.pack(MAGIC, VERSION, len(text)), text, *chunks]
+    return _with_digest(_pieces(text, [word for _, word, _ in listing], content.arrays))
+
+
+def _pieces(text: bytes, words: list[str], arrays: Arrays) -> Iterator[bytes | memoryview]:
+    yield FRONT.pack(MAGIC, VERSION, len(text))
+    yield text
+    for word, array in zip(words, arrays.values(), strict=True):
+        yield np.ascontiguousarray(array, dtype=TYPES[word]).ravel().view(np.uint8).data
+
+
+def _with_digest(pieces: Iterable[bytes | memoryview]) -> Iterator[bytes | memoryview]:
     digest = hashlib.blake2b(digest_size=DIGEST)
     for piece in pieces:
         digest.update(piece)
-    return [*pieces, digest.digest()]
+        yield piece
+    yield digest.digest()
 
 
 def unpack(data: bytes) -> Content:

@@ -6,13 +6,14 @@ say which module that is.
 
 import os
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from importlib.metadata import entry_points
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from omkl.arrays import Arrays
 from omkl.errors import ModelFileError
 from omkl.log import logger
-from omkl.persist.atomic import write_atomically
+from omkl.persist.atomic import write_pieces
 from omkl.persist.container import FRONT, MAGIC, Content, Json, pack, unpack
 
 M = TypeVar("M")
@@ -27,6 +28,7 @@ class Codec(NamedTuple, Generic[M]):
     encode: Callable[[M, bool], tuple[Json, Arrays]]  # (model, compact) -> (body, arrays)
     decode: Callable[[Json, Arrays], M]
     published: Callable[[M], Any] = lambda model: model  # what `load` returns for a model
+    lock: Callable[[M], AbstractContextManager[object]] = lambda model: nullcontext()  # held until all is written
 
 
 _CODECS: dict[str, Codec[Any]] = {}
@@ -78,7 +80,8 @@ def decode(content: Content) -> object:
 
 def save(model: object, path: str | os.PathLike[str]) -> None:
     """Write a model to `path`, atomically: the file is there whole, or as it was before."""
-    write_atomically(path, *pack(encode(model)))
+    with _codec_for(model)[1].lock(model):
+        write_pieces(path, pack(encode(model)))
     logger.info("saved %s", path)
 
 
@@ -106,7 +109,8 @@ def to_bytes(model: object) -> bytes:
     The features must come out the same; should another version of NumPy draw others, `from_bytes` says so. To store
     a model for years use `save`.
     """
-    return b"".join(pack(encode(model, compact=True)))
+    with _codec_for(model)[1].lock(model):
+        return b"".join(pack(encode(model, compact=True)))
 
 
 def from_bytes(data: bytes) -> Any:

@@ -91,7 +91,7 @@ class ModelPerKey:
         after = before + fleet.growth(keys, n_features)
         if after > before:
             n_keys = len(fleet) + sum(key not in fleet for key in set(keys))
-            check_memory(before, after, n_keys, self.notify, available_memory)
+            check_memory(before, after, n_keys, self.notify, available_memory, fleet.copied_to_save(n_features))
         self._bytes = after
 
     def predict(self, X: Matrix, keys: list[str] | None, coverages: tuple[float, ...]) -> Outputs:

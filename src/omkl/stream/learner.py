@@ -13,7 +13,7 @@ from omkl.encoder.columns import Encoded
 from omkl.estimators import files
 from omkl.estimators.core import Core, LabelCore
 from omkl.estimators.cores import AnyCore
-from omkl.estimators.declaration import Declaration
+from omkl.estimators.declaration import Declaration, for_keys
 from omkl.estimators.inputs import NOT_FILLED
 from omkl.estimators.outputs import OutputsCore
 from omkl.estimators.rows import in_order
@@ -118,8 +118,9 @@ def new_learner(
     """A learner that has learned nothing, for all rows, for each key, or for all with corrections for each key."""
     record = algorithms.get(algorithm)
     if by_key:
-        own = {} if pooled else record.for_keys  # the learner of a pool is one for all keys
-        return ModelPerKey(Declaration(algorithm, task, {**own, **parameters}), seed, notify, pooled)
+        # the learner of a pool is one for all keys
+        declared = Declaration(algorithm, task, parameters) if pooled else for_keys(algorithm, task, parameters)
+        return ModelPerKey(declared, seed, notify, pooled)
     stored = {"budget": BUDGET} if record.native.grows else {}
     return SingleModel(Declaration(algorithm, task, {**stored, **parameters}), seed)
 

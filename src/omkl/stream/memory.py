@@ -7,21 +7,24 @@ from omkl.notices import Notify
 from omkl.stream.raw import DataError
 
 NOTICE_BYTES = 400_000_000  # of all models, from which on a notice says how much they take
-COPIES = 2  # of the models while they are saved
 MEMINFO, CGROUP = Path("/proc/meminfo"), Path("/sys/fs/cgroup")
 
 
 def check_memory(
-    bytes_before: int, bytes_after: int, keys: int, notify: Notify, available: Callable[[], int | None]
+    bytes_before: int, bytes_after: int, keys: int, notify: Notify, available: Callable[[], int | None], copied: bool
 ) -> None:
-    """Say how much memory the models of so many keys take where it is much, and refuse it where there is less."""
+    """Say how much memory the models of so many keys take where it is much, and refuse it where there is less.
+
+    `copied`: it takes a copy of all models to save them.
+    """
     if bytes_after < NOTICE_BYTES:
         return
     remedy = "a learner with smaller models, such as --learner sfg-mkl, or --set n_features=10 takes less"
     about = f"the models of {keys:,} keys take about {shown(bytes_after)} of memory"
     free = available()
-    if free is not None and COPIES * bytes_after - bytes_before > free:
-        raise DataError(f"{about}, twice that while they are saved, and {shown(free)} are available; {remedy}")
+    if free is not None and (1 + copied) * bytes_after - bytes_before > free:
+        more = ", twice that while they are saved" if copied else ""
+        raise DataError(f"{about}{more}, and {shown(free)} are available; {remedy}")
     notify("memory", f"{about}, and as much in a file; {remedy}")
 
 

@@ -33,6 +33,7 @@ from omkl.algorithms.graph_mkl.settings import GraphSettings, Parameters
 from omkl.algorithms.graph_mkl.state import (
     ExpertSet,
     State,
+    absent_set,
     check_state,
     first_rows,
     grow,
@@ -232,17 +233,15 @@ def follow_change(problem: Problem, state: State, error: float, weights: list[Ve
         case "start":
             return start_challenger(problem, state)
         case "keep":
-            return end_trial(state, g)
+            return end_trial(problem, state, g)
         case "replace":
             age = state.sets[other].age
-            return end_trial(state, other)._replace(large=large.restarted(problem, state.large, age))
+            return end_trial(problem, state, other)._replace(large=large.restarted(problem, state.large, age))
     return state
 
 
-def end_trial(state: State, winner: int) -> State:
-    loser = state.sets[1 - winner]
-    loser = loser._replace(age=-1, window=loser.window._replace(key=np.zeros_like(loser.window.key)))
-    return with_set(state, 1 - winner, loser)._replace(incumbent=winner, trend=change.Trend())
+def end_trial(problem: Problem, state: State, winner: int) -> State:
+    return with_set(state, 1 - winner, absent_set(problem))._replace(incumbent=winner, trend=change.Trend())
 
 
 def started(problem: Problem, state: State) -> int:
@@ -289,7 +288,7 @@ ALGORITHM: Algorithm[Problem, State] = Algorithm(
     stable=stable,
     distribution=True,
     fixed_size=False,
-    for_keys={"budget": "small"},
+    for_keys={"budget": "small", "kernels": "few", "n_features": 32, "evaluate": "all"},
     of_inputs=("ridges", "trees", "archive", "sparse"),
     renamed=RENAMED,
     added=ADDED,

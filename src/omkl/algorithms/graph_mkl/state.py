@@ -72,10 +72,8 @@ class State(NamedTuple):
 
 
 def init(problem: Problem, uniforms: Vector) -> State:
-    absent = start_set(problem)._replace(age=-1)
-    return State(
-        (start_set(problem), absent), 0, Trend(), Trial(), intervals.init(), 0.0, Weights(), large.init(problem), 0
-    )  # fmt: skip
+    sets = (start_set(problem), absent_set(problem))
+    return State(sets, 0, Trend(), Trial(), intervals.init(), 0.0, Weights(), large.init(problem), 0)
 
 
 def start_set(problem: Problem) -> ExpertSet:
@@ -94,6 +92,11 @@ def start_set(problem: Problem) -> ExpertSet:
         block=scaling.fresh_block(problem.V.shape[1]),
         age=0,
     )
+
+
+def absent_set(problem: Problem) -> ExpertSet:
+    """A set that is not there: always the same, so that it need not be stored."""
+    return start_set(problem)._replace(age=-1)
 
 
 def with_set(state: State, which: int, part: ExpertSet) -> State:
@@ -139,6 +142,8 @@ def grow(problem: Problem, state: State) -> State:
 
 def grown(problem: Problem, part: ExpertSet) -> ExpertSet:
     """One set of experts for a problem with more features or labels."""
+    if part.age < 0:
+        return absent_set(problem)
     d, K = problem.V.shape[1], problem.K
     more_d, more_K = d - len(part.scaling.mean), K - len(part.scaling.shift)
     more_S = problem.sparse - len(part.scaling.sparse)
@@ -189,9 +194,8 @@ def grown_coefficients(problem: Problem, part: ExpertSet, more_d: int, more_K: i
     moved = (problem.V[:, d - more_d :] != 0).any(axis=1) & (problem.V == 0).any(axis=1)
     for i in np.flatnonzero(moved.any(axis=1)):
         new = np.tile(moved[i], 2)
-        if part.age >= 0:
-            with one_thread():
-                R[i], theta[i, 0] = marginalise_features(R[i], theta[i, 0], new, problem.ridges[i])
+        with one_thread():
+            R[i], theta[i, 0] = marginalise_features(R[i], theta[i, 0], new, problem.ridges[i])
         theta[i, 1:] *= ~new
     start = 1 / np.sqrt(problem.ridges[-1])
     if problem.rows_linear == 1:

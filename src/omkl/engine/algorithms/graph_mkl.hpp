@@ -46,9 +46,9 @@ inline void predict(const Problem &p, const State &s, Scratch &scratch, const do
   evaluate(p, s, scratch, w, x, out, evaluated);
 }
 
-static void end_trial(State &s, int64_t winner) {
+static void end_trial(const Problem &p, State &s, int64_t winner) {
+  start_set(p, s.sets[1 - winner]);
   s.sets[1 - winner].age = -1;
-  for (long j = 0; j < WINDOW; ++j) s.sets[1 - winner].window.key[j] = 0;
   s.incumbent = winner;
   s.trend = {};
 }
@@ -74,11 +74,11 @@ static void follow_change(const Problem &p, State &s, const Workspace &w, double
     case Verdict::none:
       break;
     case Verdict::keep:
-      end_trial(s, g);
+      end_trial(p, s, g);
       break;
     case Verdict::replace:
       restart_large(p, s.large, s.sets[other].age);
-      end_trial(s, other);
+      end_trial(p, s, other);
       break;
     case Verdict::start:
       start_set(p, s.sets[other]), s.trial = {};

@@ -16,9 +16,12 @@ struct Coefficients {
 
   template <class Visitor>
   void visit(const Problem &p, Visitor &visitor) {
-    visitor.padded_array("R", R, {p.maps, p.n, p.n});
+    visitor.triangles("R", R, {p.maps, p.n, p.n});
     visitor.padded_array("theta", theta, {p.maps, p.B, p.K, p.n});
-    visitor.padded_array("R_linear", R_linear, {p.rows_linear, p.n_linear});
+    if (p.rows_linear == p.n_linear)
+      visitor.triangles("R_linear", R_linear, {p.n_linear, p.n_linear});
+    else
+      visitor.padded_array("R_linear", R_linear, {p.rows_linear, p.n_linear});
     visitor.padded_array("theta_linear", theta_linear, {p.K, p.n_linear});
     visitor.array("R_sparse", R_sparse, {1, p.S});
     visitor.array("theta_sparse", theta_sparse, {p.K, p.S});
@@ -56,7 +59,7 @@ struct Stack {
 
   template <class Visitor>
   void visit(const Problem &p, Visitor &visitor) {
-    visitor.padded_array("R", R, {p.E, p.E});
+    visitor.triangles("R", R, {p.E, p.E});
     visitor.padded_array("theta", theta, {p.E});
   }
 };
@@ -96,10 +99,10 @@ struct FirstRows {
 
   template <class Visitor>
   void visit(const Problem &p, Visitor &visitor) {
-    visitor.array("X", X, {FIRST_ROWS, p.V.d});
-    visitor.array("Y", Y, {FIRST_ROWS, p.K});
-    visitor.array("weight", weight, {FIRST_ROWS});
-    visitor.array("sparse", sparse, {FIRST_ROWS, p.S});
+    visitor.used_rows("X", X, {FIRST_ROWS, p.V.d});
+    visitor.used_rows("Y", Y, {FIRST_ROWS, p.K});
+    visitor.used_rows("weight", weight, {FIRST_ROWS});
+    visitor.used_rows("sparse", sparse, {FIRST_ROWS, p.S});
   }
 };
 
@@ -111,12 +114,12 @@ struct Window {
 
   template <class Visitor>
   void visit(const Problem &p, Visitor &visitor) {
-    visitor.array("X", X, {p.V.d, WINDOW});
-    visitor.array("Y", Y, {p.K, WINDOW});
-    visitor.array("weight", weight, {WINDOW});
-    visitor.array("key", key, {WINDOW});
-    visitor.array("met", met, {WINDOW});
-    visitor.array("returned", returned, {WINDOW});
+    visitor.used_columns("X", X, {p.V.d, WINDOW});
+    visitor.used_columns("Y", Y, {p.K, WINDOW});
+    visitor.used_rows("weight", weight, {WINDOW});
+    visitor.used_rows("key", key, {WINDOW});
+    visitor.used_rows("met", met, {WINDOW});
+    visitor.used_rows("returned", returned, {WINDOW});
   }
 };
 
@@ -147,6 +150,8 @@ struct ExpertSet {
 
   template <class Visitor>
   void visit(const Problem &p, Visitor &visitor) {
+    visitor.number("age", age);
+    visitor.begin_set(age);
     visitor.part("coefficients", coefficients, p);
     visitor.part("noise", noise, p);
     visitor.array("evidence", evidence, {p.E});
@@ -157,7 +162,7 @@ struct ExpertSet {
     visitor.part("first", first, p);
     visitor.part("window", window, p);
     visitor.part("block", block, p);
-    visitor.number("age", age);
+    visitor.end_set();
   }
   bool valid(const Problem &p) const {
     for (long e = 0; e < p.first_large; ++e)
@@ -246,6 +251,8 @@ struct State {
            large.valid(p);
   }
   bool has_room(const Problem &p) const { return large.has_room(p); }
+  // Large experts have arrays that grow.
+  static bool can_be_packed(const Problem &p) { return p.large == 0; }
 };
 
 // Of the sparse inputs of a row, those that are not 0.
