@@ -246,6 +246,7 @@ def test_classifiers_and_integer_keys_work(spark, learner):
 def test_invalid_rows_are_returned_with_the_reason_and_other_rows_are_learned(spark, tmp_path):
     from omkl.fleet.spark import Sink, learn_stream, stream_states
 
+    check = tmp_path / "check"
     rows = [{"k": "ab"[t % 2], "t": t, "u": float(t % 5), "v": t / 7, "y": float(t % 3)} for t in range(40)]
     invalid = {
         5: ({"u": None}, "feature 'u' is null"),
@@ -265,8 +266,8 @@ def test_invalid_rows_are_returned_with_the_reason_and_other_rows_are_learned(sp
     schema = "k STRING, t BIGINT, u DOUBLE, v DOUBLE, y DOUBLE"
     source = spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).json(str(tmp_path / "in"))
     learner = omkl.SFGMKLRegressor(n_features=6)
-    out = learn_stream(source, learner, **COLUMNS, seed=4)
-    query = out.writeStream.foreachBatch(Sink(tmp_path / "out")).option("checkpointLocation", str(tmp_path / "check"))
+    out = learn_stream(source, learner, **COLUMNS, seed=4, checkpoint=check)
+    query = out.writeStream.foreachBatch(Sink(tmp_path / "out")).option("checkpointLocation", str(check))
     query.trigger(availableNow=True).start().awaitTermination()
 
     learned = spark.read.parquet(str(tmp_path / "out" / "learned")).toPandas().sort_values("t")
@@ -279,7 +280,7 @@ def test_invalid_rows_are_returned_with_the_reason_and_other_rows_are_learned(sp
     assert sorted(refused["reason"]) == sorted(reason for _, reason in invalid.values())
     assert refused["t"].isna().sum() == refused["k"].isna().sum() == 1
     assert refused["prediction"].isna().all()
-    states = {key: bytes(state) for key, state in stream_states(spark, tmp_path / "check").collect()}
+    states = {key: bytes(state) for key, state, _ in stream_states(spark, check).collect()}
     assert states == {key: fleet.pack(key) for key in fleet}
 
 
@@ -335,7 +336,7 @@ def test_wrong_arguments_are_refused_on_the_driver_before_anything_runs(spark):
     with pytest.raises(
         ValueError, match="learn_stream needs a streaming DataFrame; for the other kind use learn_history"
     ):
-        learn_stream(table, learner, **COLUMNS)
+        learn_stream(table, learner, **COLUMNS, checkpoint="unused")
 
 
 def test_the_example_runs():
