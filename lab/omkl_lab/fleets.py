@@ -1,8 +1,8 @@
 """Benchmark of fleets (a model per key): python -m omkl_lab.fleets [local] [spark] [page]
 
 Measures 10 000 keys and 10 million rows with `Fleet`, the engine on one stream in the same run, and a stream
-through Spark on this machine. Writes results/fleet.json, and from it the tables in docs/scaling.md; `page` only
-writes the tables.
+through Spark on this machine (`omkl_lab.fleets_on_spark`). Writes results/fleet.json, and from it the tables in
+docs/scaling.md; `page` only writes the tables.
 """
 
 import os
@@ -10,7 +10,6 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -19,11 +18,10 @@ import numpy as np
 from omkl import persist
 from omkl.algorithms.settings import Settings
 from omkl.arrays import Index, Matrix, Vector
-from omkl.engine import cores
 from omkl.estimators.sklearn import GraphMKLRegressor, SFGMKLClassifier, SFGMKLRegressor
 from omkl.fleet import Fleet
 from omkl.online import Online
-from omkl_lab import markdown
+from omkl_lab import fleets_on_spark, markdown
 from omkl_lab.files import read_json, write_json
 from omkl_lab.machine import peak_resident, resident
 
@@ -31,7 +29,6 @@ RESULTS, PAGE = Path("results/fleet.json"), Path("docs/scaling.md")
 COMMAND = "python -m omkl_lab.fleets"
 KEYS, ROWS, BATCH, d = 10_000, 10_000_000, 250_000, 8
 COMPARED_KEYS = 20  # compared with separate estimators
-SPARK = {"keys": 2000, "batches": 4, "rows": 20_000}
 
 
 def batches(rows: int, size: int, keys: int, seed: int = 0) -> Iterator[tuple[Index, Matrix, Vector]]:
@@ -155,62 +152,6 @@ def other_learners() -> list[dict[str, Any]]:
     return out
 
 
-def on_spark() -> dict[str, Any]:
-    """A stream of files through Spark on this machine: rows and keys per second."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-    from pyspark.sql import SparkSession
-
-    from omkl.fleet.spark import Sink, learn_stream, stream_states
-
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-    names = [f"x{k}" for k in range(d)]
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        (folder / "in").mkdir()
-        each = SPARK["rows"]
-        for part, (key, X, y) in enumerate(batches(SPARK["batches"] * each, each, SPARK["keys"])):
-            order = np.arange(part * each, (part + 1) * each)
-            table = pa.table({"key": key, "order": order, "y": y} | dict(zip(names, X.T, strict=True)))
-            pq.write_table(table, folder / "in" / f"{part}.parquet")
-            os.utime(folder / "in" / f"{part}.parquet", (part, part))
-        spark = (
-            SparkSession.builder.master(f"local[{cores()}]")
-            .config("spark.ui.enabled", "false")
-            .config("spark.sql.shuffle.partitions", str(cores()))
-            .getOrCreate()
-        )
-        schema = ", ".join(["key BIGINT", "order BIGINT", "y DOUBLE", *(f"{name} DOUBLE" for name in names)])
-        source = spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(str(folder / "in"))
-        predictions = learn_stream(
-            source, SFGMKLRegressor(), key="key", order="order", target="y", features=names, seed=0
-        )
-        sink, marks = Sink(folder / "out"), []
-
-        def mark(batch: Any, number: int) -> None:
-            sink(batch, number)
-            marks.append((time.perf_counter(), busy()))
-
-        query = predictions.writeStream.foreachBatch(mark).trigger(availableNow=True)
-        query.option("checkpointLocation", str(folder / "checkpoint")).start().awaitTermination()
-        took = [
-            Elapsed(b[0] - a[0], b[1] - a[1]) for a, b in pairwise(marks)
-        ]  # the first batch starts the Python workers
-        states = stream_states(spark, folder / "checkpoint").toLocalIterator()
-        lengths = [len(state) for _, state in states]
-        kept = sum(path.stat().st_size for path in (folder / "checkpoint").rglob("*") if path.is_file())
-        spark.stop()
-    return {
-        "keys": len(lengths), "rows_per_batch": each, "cores": cores(),
-        "rows_per_second": each / min(one.wall for one in took),
-        "core_milliseconds_per_key": 1000 * min(one.cores for one in took) / len(lengths),
-        "core_microseconds": 1e6 * min(one.cores for one in took) / each,
-        "state_bytes_per_key": float(np.mean(lengths)),
-        "checkpoint_bytes_per_key_and_batch": kept / len(lengths) / SPARK["batches"],
-    }  # fmt: skip
-
-
 def quoted(results: dict[str, Any]) -> dict[str, str]:
     """The generated part of docs/scaling.md."""
     return {"fleet": tables(results)}
@@ -249,17 +190,7 @@ def tables(results: dict[str, Any]) -> str:
         ),
     ]  # fmt: skip
     if spark:
-        out += [
-            f"Spark, {spark['cores']} cores of this machine (`local[{spark['cores']}]`), {spark['keys']:,} keys, "
-            f"micro-batches of {spark['rows_per_batch']:,} rows:\n",
-            markdown.table(("", ""), [
-                ("rows per second, wall clock", f"{spark['rows_per_second']:,.0f}"),
-                ("processor microseconds per row", f"{spark['core_microseconds']:,.0f}"),
-                ("processor milliseconds per key and micro-batch", f"{spark['core_milliseconds_per_key']:.1f}"),
-                ("state, bytes per key", f"{spark['state_bytes_per_key']:,.0f}"),
-                ("checkpoint, bytes per key and micro-batch", f"{spark['checkpoint_bytes_per_key_and_batch']:,.0f}"),
-            ]),
-        ]  # fmt: skip
+        out += fleets_on_spark.tables(spark)
     return "\n".join([*out, *model(results)])
 
 
@@ -299,7 +230,7 @@ def main() -> None:
     if "local" in parts:
         results |= {"large": large(), "sizes": sizes(), "others": other_learners()}
     if "spark" in parts:
-        results["spark"] = on_spark()
+        results["spark"] = fleets_on_spark.both()
     RESULTS.parent.mkdir(exist_ok=True)
     write_json(RESULTS, results)
     markdown.fill(PAGE, quoted(results), COMMAND)

@@ -283,17 +283,30 @@ def _decode_rows(body: persist.Json, arrays: persist.Arrays) -> Rows:
 
 
 def _encode_bucket(bucket: Bucket, compact: bool) -> tuple[persist.Json, persist.Arrays]:
+    """Records as one array, which takes a tenth of the time of a fleet's file; other models as there."""
+    assert bucket.fleet._models is not None
     arrays: persist.Arrays = {}
-    fleet = persist.encode_part(bucket.fleet, arrays, "fleet:", compact)
-    arrays["seen"] = np.array([bucket.seen[key] for key in bucket.fleet], dtype=np.int64)
-    return {"fleet": fleet, "batch": bucket.batch}, arrays
+    keys, records = bucket.fleet._models.records()
+    body = {"batch": bucket.batch, "keys": keys}
+    if records is None:
+        body["fleet"] = persist.encode_part(bucket.fleet, arrays, "fleet:", compact)
+    else:
+        body["fleet"] = persist.encode_part(empty_like(bucket.fleet), arrays, "fleet:", compact)
+        arrays["records"] = records
+    arrays["seen"] = np.array([bucket.seen[key] for key in keys], dtype=np.int64)
+    return body, arrays
 
 
 def _decode_bucket(body: persist.Json, arrays: persist.Arrays) -> Bucket:
-    fleet, seen = persist.decode_part(body["fleet"], arrays, "fleet:"), arrays["seen"]
-    persist.demand(type(fleet) is Fleet and is_count(body["batch"]), "not a bucket")
-    persist.demand(seen.shape == (len(fleet),) and seen.dtype.kind == "i", "times and keys differ in number")
-    return Bucket(fleet, body["batch"], dict(zip(fleet, seen.tolist(), strict=True)))
+    fleet, keys, seen = persist.decode_part(body["fleet"], arrays, "fleet:"), body["keys"], arrays["seen"]
+    fits = type(fleet) is Fleet and fleet._models is not None and is_count(body["batch"])
+    persist.demand(fits, "not a bucket")
+    check_keys(keys)
+    if "records" in arrays:
+        fleet._models.put_records(keys, arrays["records"])
+    persist.demand(set(keys) == set(fleet) and len(keys) == len(fleet), "keys and models differ")
+    persist.demand(seen.shape == (len(keys),) and seen.dtype.kind == "i", "times and keys differ in number")
+    return Bucket(fleet, body["batch"], dict(zip(keys, seen.tolist(), strict=True)))
 
 
 persist.register("fleet-bucket", persist.Codec((Bucket,), _encode_bucket, _decode_bucket))

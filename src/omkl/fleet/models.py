@@ -8,9 +8,10 @@ import numpy as np
 
 from omkl.arrays import Array, Matrix
 from omkl.estimators.core import Core
+from omkl.fleet import records
 from omkl.fleet.groups import Groups, Threads
 from omkl.fleet.inputs import Key
-from omkl.fleet.storage import Failure, FirstRows, storage_for
+from omkl.fleet.storage import Failure, FirstRows, RecordStorage, storage_for
 from omkl.fleet.template import Learned, Template
 
 
@@ -58,6 +59,19 @@ class KeyedModels:
     def learned(self, key: Key) -> Learned:
         """What a key has learned."""
         return self.template.learned(self.core(key))
+
+    def records(self) -> tuple[list[Key], Matrix | None]:
+        """The keys by slot, and their models, a row each, where they are records of one size."""
+        storage = self._storage
+        return list(self._keys), records.copied(storage, len(self)) if isinstance(storage, RecordStorage) else None
+
+    def put_records(self, keys: Sequence[Key], values: Matrix) -> None:
+        """Set the models of new keys, the first, by what `records` returned."""
+        if len(self) or not isinstance(self._storage, RecordStorage) or len(set(keys)) != len(values):
+            raise ValueError("these keys cannot have these records")
+        records.put(self._storage, values)
+        for key in keys:
+            self._append(key)
 
     def put_first_rows(self, first: FirstRows) -> None:
         """Set the model of a new key by the rows that it has learned."""
