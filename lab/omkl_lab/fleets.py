@@ -5,7 +5,6 @@ through Spark on this machine (`omkl_lab.fleets_on_spark`). Writes results/fleet
 docs/scaling.md; `page` only writes the tables.
 """
 
-import os
 import sys
 import tempfile
 import time
@@ -52,22 +51,6 @@ def timed(job: Callable[..., Any], *arguments: Any) -> tuple[Any, Elapsed]:
     wall, busy = time.perf_counter(), time.process_time()
     result = job(*arguments)
     return result, Elapsed(time.perf_counter() - wall, time.process_time() - busy)
-
-
-def busy() -> float:
-    """Processor seconds of this process and all processes it started."""
-    parents, spent = {}, {}
-    for path in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            fields = path.read_text().rpartition(")")[2].split()
-        except OSError:  # the process has ended
-            continue
-        pid = int(path.parent.name)
-        parents[pid], spent[pid] = int(fields[1]), sum(map(int, fields[11:15]))  # own, and of ended children
-    mine = {os.getpid()}
-    while more := {pid for pid, parent in parents.items() if parent in mine} - mine:
-        mine |= more
-    return sum(spent[pid] for pid in mine) / os.sysconf("SC_CLK_TCK")
 
 
 def single_stream() -> dict[str, float]:
@@ -210,17 +193,12 @@ def model(results: dict[str, Any]) -> list[str]:
         "each, keys divided among them by their hash",
     ]
     if spark:
-        visit = spark["core_milliseconds_per_key"] / 1000
+        visit = fleets_on_spark.per_key(spark["local"]) / 1000
         for name, interval in (("minute", 60), ("hour", 3600)):
             out.append(
-                f"- Spark, a micro-batch every {name}: 10,000,000 keys x {1000 * visit:.1f} ms / {interval} s = "
-                f"{n * visit / interval:,.0f} cores busy"
+                f"- Spark, a micro-batch every {name}: 10,000,000 keys x {1000 * visit:.2f} ms / {interval} s = "
+                f"{n * visit / interval:,.1f} cores busy"
             )
-        out.append(
-            f"- Spark's checkpoint: 10,000,000 x {spark['state_bytes_per_key']:,.0f} bytes = "
-            f"{n * spark['state_bytes_per_key'] / 1e9:,.0f} GB of state, and "
-            f"{n * spark['checkpoint_bytes_per_key_and_batch'] / 1e9:,.0f} GB written by a micro-batch with all keys"
-        )
     return out
 
 

@@ -18,12 +18,18 @@ from typing import Any
 
 import numpy as np
 
+from omkl import persist
 from omkl.estimators.sklearn import SFGMKLRegressor
 from omkl.fleet import Fleet
+from omkl.fleet.buckets import Bucket, BucketFiles, Rows, empty_like
+from omkl.fleet.state_folder import States
+from omkl_lab import markdown
 
-KEYS, EACH, BATCHES, d = 20_000, 10, 14, 8  # EACH: rows of a key in a micro-batch
+KEYS, EACH, BATCHES, d = 20_000, 10, 12, 8  # EACH: rows of a key in a micro-batch
+BUCKETS = 4
 FIRST = 2  # micro-batches that start the workers and make the models, and are not counted
-COMPARED_KEYS = 20  # with separate estimators
+LEARNER = SFGMKLRegressor(kernels="paper", out_degree=5)  # 34 kB of state for a key
+COMPARED_KEYS = 20  # with a fleet
 NAMES = [f"x{k}" for k in range(d)]
 PATIENCE = 120  # seconds, for a cluster to start
 
@@ -71,7 +77,7 @@ def measure(master: str) -> dict[str, Any]:
     import pyarrow.parquet as pq
     from pyspark.sql import SparkSession
 
-    from omkl.fleet.spark import Sink, learn_stream, stream_states
+    from omkl.fleet.spark import Sink, learn_stream
 
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
@@ -93,8 +99,8 @@ def measure(master: str) -> dict[str, Any]:
         spark.sparkContext.setLogLevel("ERROR")
         schema = ", ".join(["key BIGINT", "order BIGINT", "y DOUBLE", *(f"{name} DOUBLE" for name in NAMES)])
         source = spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(str(folder / "in"))
-        out = learn_stream(source, SFGMKLRegressor(), key="key", order="order", target="y", features=NAMES, seed=0,
-                           checkpoint=folder / "checkpoint", buckets=4)  # fmt: skip
+        out = learn_stream(source, LEARNER, key="key", order="order", target="y", features=NAMES, seed=0,
+                           checkpoint=folder / "checkpoint", buckets=BUCKETS)  # fmt: skip
         sink, marks, sizes = Sink(folder / "out"), [], []
 
         def mark(batch: Any, number: int) -> None:
@@ -108,26 +114,26 @@ def measure(master: str) -> dict[str, Any]:
             {"wall": b[0] - a[0], "cores": b[1]["all"] - a[1]["all"], "java": b[1]["java"] - a[1]["java"]}
             for a, b in pairwise(marks)
         ][FIRST - 1 :]
-        started = time.perf_counter()
-        states = {key: bytes(state) for key, state, _ in
-                  stream_states(spark, folder / "checkpoint").where(f"key < {COMPARED_KEYS}").collect()}  # fmt: skip
-        reading = time.perf_counter() - started
+        states = States.open(folder / "checkpoint")
+        assert states is not None
+        bucket = states.bucket(0).before(states.next_batch())
+        same = is_that_of_a_fleet(bucket.fleet)
         spark.stop()
     return {
-        "keys": KEYS, "rows_per_key": EACH, "batches": took, "sizes": sizes[FIRST - 1 :], "reading_seconds": reading,
-        "identical_to_a_fleet": states == expected_states(),
+        "keys": KEYS, "rows_per_key": EACH, "batches": took, "sizes": sizes[FIRST - 1 :], "identical_to_a_fleet": same,
     }  # fmt: skip
 
 
-def expected_states() -> dict[int, bytes]:
-    """The states of the first keys, as a Fleet learns them."""
-    fleet = Fleet(SFGMKLRegressor(), seed=0)
-    fleet.restore([], NAMES)
+def is_that_of_a_fleet(fleet: Fleet) -> bool:
+    """The states of the first keys are those that a Fleet learns."""
+    keys = list(fleet)[:COMPARED_KEYS]
+    other = Fleet(LEARNER, seed=0)
+    other.restore([], NAMES)
     for part in range(BATCHES):
         key, _, X, y = rows_of(part)
-        some = key < COMPARED_KEYS
-        fleet.learn_rows(key[some], X[some], y[some])
-    return {key: fleet.pack(key) for key in range(COMPARED_KEYS)}
+        some = np.isin(key, keys)
+        other.learn_rows(key[some], X[some], y[some])
+    return all(fleet.pack(key) == other.pack(key) for key in keys)
 
 
 @contextmanager
@@ -167,6 +173,117 @@ def cluster(workers: int = 2) -> Iterator[str]:
             for process in reversed(started):
                 process.terminate()
                 process.wait()
+
+
+def steps() -> dict[str, float]:
+    """Processor milliseconds per key and micro-batch of what a worker does, in this process, over all micro-batches.
+
+    Two buckets take turns to be the one that is held, as where two workers share the buckets at random.
+    """
+    spent = dict.fromkeys(("catching up", "copies of the states", "learning", "files of rows"), 0.0)
+    keys = KEYS // BUCKETS
+    first = Fleet(LEARNER, seed=0)
+    first.restore([], NAMES)
+    with tempfile.TemporaryDirectory() as folder:
+        files = BucketFiles(Path(folder), lambda: empty_like(first))
+        held: list[Bucket | None] = [None, None]
+        for batch in range(BATCHES):
+            key, order, X, y = rows_of(batch)
+            by = np.lexsort((order, key))[: keys * EACH]
+            rows = Rows(batch, 0, [], list(range(keys)), key[by], X[by], y[by])
+            marks = [time.process_time()]
+            bucket = files.before(batch, held[batch // 2 % 2])  # half of the time it was held by the other
+            marks.append(time.process_time())
+            files.tidy(bucket)
+            marks.append(time.process_time())
+            bucket.learn(rows)
+            marks.append(time.process_time())
+            files.write(rows)
+            marks.append(time.process_time())
+            held[batch // 2 % 2] = bucket
+            if batch >= FIRST:
+                for name, (a, b) in zip(spent, pairwise(marks), strict=True):
+                    spent[name] += 1000 * (b - a) / keys / (BATCHES - FIRST)
+    return spent
+
+
+def whole_states() -> dict[str, float]:
+    """What the alternative takes: all states written and flushed to the disk in every micro-batch."""
+    fleet = Fleet(LEARNER, seed=0)
+    key, _, X, y = rows_of(0)
+    fleet.learn_rows(key, X, y)
+    assert fleet._models is not None
+    _, records = fleet._models.records()
+    assert records is not None
+    with tempfile.TemporaryDirectory() as folder:
+        wall, cores = time.perf_counter(), time.process_time()
+        persist.write_atomically(Path(folder) / "states", records.data.cast("B"))
+        return {
+            "bytes_per_key": records.nbytes / KEYS,
+            "wall": time.perf_counter() - wall,
+            "core_milliseconds_per_key": 1000 * (time.process_time() - cores) / KEYS,
+        }
+
+
+def both() -> dict[str, Any]:
+    """In one process, and on a cluster of two workers."""
+    local = measure("local[2]")
+    with cluster() as url:
+        other = measure(url)
+    return {"local": local, "cluster": other, "steps": steps(), "whole_states": whole_states()}
+
+
+def per_key(run: dict[str, Any], what: str = "cores") -> float:
+    """Processor milliseconds per key and micro-batch, the mean over the micro-batches."""
+    total = float(sum(one[what] for one in run["batches"]))
+    return 1000 * total / len(run["batches"]) / run["keys"]
+
+
+def column(run: dict[str, Any]) -> list[str]:
+    """What is said of a run."""
+    rows, sizes = run["keys"] * run["rows_per_key"], run["sizes"]
+    best = min(one["cores"] for one in run["batches"])
+    return [
+        f"{rows / min(one['wall'] for one in run['batches']):,.0f}",
+        f"{2 * rows / best:,.0f}",
+        f"{2 * run['rows_per_key'] / per_key(run) * 1000:,.0f}",
+        f"{1000 * best / run['keys']:.2f}",
+        f"{per_key(run):.2f}",
+        f"{per_key(run, 'java'):.2f}",
+        f"{(sizes[1]['rows'] - sizes[0]['rows']) / run['keys']:,.0f}",
+        "yes" if run["identical_to_a_fleet"] else "NO",
+    ]
+
+
+def tables(results: dict[str, Any]) -> list[str]:
+    """The part of docs/scaling.md about Spark."""
+    local, other, steps_, whole = (results[name] for name in ("local", "cluster", "steps", "whole_states"))
+    names = [
+        "rows per second by the clock, best micro-batch; the machine had other work",
+        "rows per second of two cores, from the processor time of the best micro-batch",
+        "the same from the mean of all micro-batches, copies of the states included",
+        "processor milliseconds per key, best micro-batch",
+        "processor milliseconds per key, mean",
+        "of which in Java",
+        "bytes of rows written per key",
+        f"identical to a `Fleet`, {COMPARED_KEYS} keys compared",
+    ]
+    moved = steps_["catching up"] + steps_["copies of the states"] + steps_["files of rows"]
+    megabytes = whole["bytes_per_key"] * local["keys"] / 1e6
+    return [
+        f"Spark on two cores of this machine, {local['keys']:,} keys with {local['rows_per_key']} rows each in every "
+        f"micro-batch, {len(local['batches'])} micro-batches:\n",
+        markdown.table(("", "`local[2]`", "cluster of two workers"),
+                       list(zip(names, column(local), column(other), strict=True))),
+        "What a worker does in Python with a bucket, measured without Spark; half of the visits are by a worker that "
+        "did not have the last rows:\n",
+        markdown.table(("", "processor milliseconds per key and micro-batch"),
+                       [(name, f"{value:.3f}") for name, value in steps_.items()]),
+        f"All of these but learning move states and rows: {moved / per_key(local):.0%} of the time of `local[2]`. "
+        f"All {megabytes:,.0f} MB of states, written and flushed in every micro-batch, would take "
+        f"{whole['core_milliseconds_per_key']:.2f} processor milliseconds per key and {whole['wall']:.1f} s by the "
+        "clock.\n",
+    ]  # fmt: skip
 
 
 if __name__ == "__main__":

@@ -1,7 +1,9 @@
 """Files of a bucket: whatever was killed or repeated, the states are those of an undisturbed fleet."""
 
+import multiprocessing
 import os
 import random
+import time
 from pathlib import Path
 
 import numpy as np
@@ -137,6 +139,11 @@ def test_a_key_that_diverges_learns_nothing_and_the_others_do(tmp_path):
     fleet = empty_like(start(learner))
     assert predictions[40] == fleet.learn_rows(["good"], rows.X[40:], rows.y[40:])[0]
     assert bucket.fleet.pack("good") == fleet.pack("good")
+    files.write(learned)
+    both = Rows(1, 1, ["good", "other"], ["bad", "good", "other"], np.repeat([0, 1, 2], [40, 1, 1]), np.ones((42, d)),
+                np.ones(42))  # fmt: skip
+    bucket, _, _, _ = files.before(1).learn_what_can_be(both, lambda: files.before(1))
+    assert bucket.fleet.pack("good") == fleet.pack("good")  # it was forgotten, and then learned its row again
 
 
 def test_damaged_files_and_files_of_another_learner_are_refused(tmp_path):
@@ -206,9 +213,14 @@ def test_another_generation_counts_only_when_it_is_whole(tmp_path):
         states.bucket(number).write(rows)
     (tmp_path / "commits").mkdir()
     (tmp_path / "commits" / "0").touch()
-    with pytest.raises(Killed), states.rewritten(buckets=3) as new:
-        new.bucket(0).write_states(Bucket(new.first(), 1))
-        raise Killed
+
+    def interrupted():
+        with states.rewritten(buckets=3) as new:
+            new.bucket(0).write_states(Bucket(new.first(), 1))
+            raise Killed
+
+    with pytest.raises(Killed):
+        interrupted()
     again = States.open(tmp_path)
     assert again == states
     before = packed(again.bucket(1).before(1))
@@ -244,3 +256,38 @@ def test_both_kinds_of_files_can_be_loaded(tmp_path):
     bucket.learn(batch_of(0))
     persist.save(bucket, tmp_path / "bucket.omkl")
     assert packed(omkl.load(tmp_path / "bucket.omkl")) == packed(bucket)
+
+
+def learn_batches(folder, number):
+    """Learn batches up to this number, each certain as soon as there is a file for it, as Spark's checkpoint does."""
+    buckets.FILES = 3
+    files, held = files_in(folder / "bucket"), None
+    while (batch := len(list(folder.glob("certain-*")))) < number:
+        held = files.before(batch, held)
+        files.tidy(held)
+        predictions = held.learn(batch_of(batch))
+        files.write(batch_of(batch))
+        persist.write_atomically(folder / f"certain-{batch}", predictions.tobytes())
+
+
+@pytest.mark.slow
+def test_processes_that_are_killed_by_the_system_leave_states_that_continue(tmp_path):
+    """kill -9 at twenty random moments of a process that learns batch after batch."""
+    choice, fork = random.Random(1), multiprocessing.get_context("fork")
+    done = 0
+    for _ in range(20):
+        process = fork.Process(target=learn_batches, args=(tmp_path, 10**6))
+        process.start()
+        while len(list(tmp_path.glob("certain-*"))) == done:
+            assert process.is_alive()
+            time.sleep(0.001)
+        time.sleep(choice.uniform(0, 0.2))
+        process.kill()
+        process.join()
+        done = len(list(tmp_path.glob("certain-*")))
+    done += 3
+    learn_batches(tmp_path, done)
+    undisturbed = Bucket(empty_like(start()))
+    for batch in range(done):
+        assert (tmp_path / f"certain-{batch}").read_bytes() == undisturbed.learn(batch_of(batch)).tobytes()
+    assert packed(files_in(tmp_path / "bucket").before(done)) == packed(undisturbed)

@@ -53,16 +53,20 @@ class Bucket:
 
     def learn(self, rows: Rows) -> Array:
         """The predictions of the rows, each made before its row was learned."""
-        for key in rows.forgotten:
-            if key in self.fleet:
-                del self.fleet[key]
-            self.seen.pop(key, None)
+        self.forget(rows.forgotten)
         classes = self.fleet.classes
         y = rows.y if classes is None else classes[rows.y.astype(np.intp)]
         predictions = self.fleet.learn_rows([rows.keys[place] for place in rows.key.tolist()], rows.X, y)
         self.seen.update(dict.fromkeys(rows.keys, rows.time))
         self.batch = rows.batch + 1
         return predictions
+
+    def forget(self, keys: list[Key]) -> None:
+        """Forget those of the keys that are there."""
+        for key in keys:
+            if key in self.fleet:
+                del self.fleet[key]
+            self.seen.pop(key, None)
 
     def learn_what_can_be(self, rows: Rows, reload: Callable[[], "Bucket"]) -> tuple["Bucket", Rows, Array, list[str]]:
         """The bucket after the rows of the keys that do not diverge, these rows, and of each row of all the prediction.
@@ -75,11 +79,13 @@ class Bucket:
         except DivergenceError:
             bucket = reload()  # this one may have learned some of the rows
         bucket.fleet._may_diverge = True
+        bucket.forget(rows.forgotten)
+        remaining = rows._replace(forgotten=[])
         predictions = bucket.fleet._empty(len(rows.key))
         for place in range(len(rows.keys)):
             mine = rows.key == place
             try:
-                predictions[mine] = bucket.learn(chosen(rows, mine))
+                predictions[mine] = bucket.learn(chosen(remaining, mine))
             except DivergenceError as error:
                 reasons[place] = str(error)
         learned = chosen(rows, np.array([not reason for reason in reasons])[rows.key])
