@@ -25,7 +25,7 @@ from omkl.fleet.buckets import Bucket, BucketFiles, Rows, empty_like
 from omkl.fleet.state_folder import States
 from omkl_lab import markdown
 
-KEYS, EACH, BATCHES, d = 20_000, 10, 12, 8  # EACH: rows of a key in a micro-batch
+KEYS, EACH, BATCHES, d = 20_000, 10, 10, 8  # EACH: rows of a key in a micro-batch
 BUCKETS = 4
 FIRST = 2  # micro-batches that start the workers and make the models, and are not counted
 LEARNER = SFGMKLRegressor(kernels="paper", out_degree=5)  # 34 kB of state for a key
@@ -235,8 +235,8 @@ def both() -> dict[str, Any]:
 
 def per_key(run: dict[str, Any], what: str = "cores") -> float:
     """Processor milliseconds per key and micro-batch, the mean over the micro-batches."""
-    total = float(sum(one[what] for one in run["batches"]))
-    return 1000 * total / len(run["batches"]) / run["keys"]
+    total = sum(one[what] for one in run["batches"])
+    return float(1000 * total / len(run["batches"]) / run["keys"])
 
 
 def column(run: dict[str, Any]) -> list[str]:
