@@ -17,7 +17,8 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # modules that need what is not installed everywhere
-collect_ignore = [] if find_spec("pyspark") else ["src/omkl/fleet/spark.py", "tests/fleet/spark_driver.py"]
+WITH_SPARK = ["src/omkl/fleet/spark.py", "src/omkl/fleet/spark_columns.py", "src/omkl/fleet/spark_tasks.py"]
+collect_ignore = [] if find_spec("pyspark") else [*WITH_SPARK, "tests/fleet/spark_driver.py"]
 collect_ignore += ["tests/other_build/sitecustomize.py"]  # which other builds start with
 collect_ignore += [] if find_spec("cosmic_ray") else ["lab/omkl_lab/mutants/planting.py"]
 

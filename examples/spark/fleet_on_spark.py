@@ -44,13 +44,15 @@ with tempfile.TemporaryDirectory() as name:
     schema = "meter STRING, second BIGINT, hour DOUBLE, wind DOUBLE, load DOUBLE"
     readings = spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).json(str(folder / "readings"))
 
-    # Every reading is predicted before it is learned. The checkpoint holds the models of all meters: if the query
-    # is killed and started again, it ends with the same models and the same files.
+    # Every reading is predicted before it is learned. The folder of the checkpoint holds the models of all meters: if
+    # the query is killed and started again, it ends with the same models and the same files.
     learner = omkl.SFGMKLRegressor()
-    predictions = learn_stream(readings, learner, key="meter", order="second", target="load", seed=0)
+    checkpoint = folder / "checkpoint"
+    roles = {"key": "meter", "order": "second", "target": "load"}
+    predictions = learn_stream(readings, learner, **roles, seed=0, checkpoint=checkpoint)
     query = (
         predictions.writeStream.foreachBatch(Sink(folder / "out"))
-        .option("checkpointLocation", str(folder / "checkpoint"))
+        .option("checkpointLocation", str(checkpoint))
         .trigger(availableNow=True)  # without this line the query keeps running
         .start()
     )
@@ -63,6 +65,6 @@ with tempfile.TemporaryDirectory() as name:
     spark.read.parquet(str(folder / "out" / "refused")).select("meter", "second", "reason").show(truncate=False)
 
     # Load the models from the checkpoint into a Fleet on this machine.
-    fleet = to_fleet(stream_states(spark, folder / "checkpoint"), learner, features=["hour", "wind"], seed=0)
+    fleet = to_fleet(stream_states(spark, checkpoint), learner, features=["hour", "wind"], seed=0)
     print(fleet, fleet.predict_rows(["meter 0", "meter 3"], [[6.0, 5.0], [6.0, 5.0]]).round())
     spark.stop()

@@ -1,16 +1,14 @@
 """Benchmark of fleets (a model per key): python -m omkl_lab.fleets [local] [graph-mkl] [spark] [page]
 
 Measures 10 000 keys and 10 million rows with `Fleet`, the engine on one stream in the same run, a stream through Spark
-on this machine, and for GraphMKL what `light_fleets` says (`graph-mkl:many` is one part of it). Writes
-results/fleet.json, and from it the tables in docs/scaling.md; `page` only writes the tables.
+on this machine (`omkl_lab.fleets_on_spark`), and for GraphMKL what `light_fleets` says (`graph-mkl:many` is one part of
+it). Writes results/fleet.json, and from it the tables in docs/scaling.md; `page` only writes the tables.
 """
 
-import os
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -19,11 +17,10 @@ import numpy as np
 from omkl import persist
 from omkl.algorithms.settings import Settings
 from omkl.arrays import Index, Matrix, Vector
-from omkl.engine import cores
 from omkl.estimators.sklearn import GraphMKLRegressor, SFGMKLClassifier, SFGMKLRegressor
 from omkl.fleet import Fleet
 from omkl.online import Online
-from omkl_lab import light_fleets, markdown
+from omkl_lab import fleets_on_spark, light_fleets, markdown
 from omkl_lab.files import read_json, write_json
 from omkl_lab.machine import peak_resident, resident
 
@@ -31,7 +28,6 @@ RESULTS, PAGE = Path("results/fleet.json"), Path("docs/scaling.md")
 COMMAND = "python -m omkl_lab.fleets"
 KEYS, ROWS, BATCH, d = 10_000, 10_000_000, 250_000, 8
 COMPARED_KEYS = 20  # compared with separate estimators
-SPARK = {"keys": 2000, "batches": 4, "rows": 20_000}
 
 
 def batches(rows: int, size: int, keys: int, seed: int = 0) -> Iterator[tuple[Index, Matrix, Vector]]:
@@ -55,22 +51,6 @@ def timed(job: Callable[..., Any], *arguments: Any) -> tuple[Any, Elapsed]:
     wall, busy = time.perf_counter(), time.process_time()
     result = job(*arguments)
     return result, Elapsed(time.perf_counter() - wall, time.process_time() - busy)
-
-
-def busy() -> float:
-    """Processor seconds of this process and all processes it started."""
-    parents, spent = {}, {}
-    for path in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            fields = path.read_text().rpartition(")")[2].split()
-        except OSError:  # the process has ended
-            continue
-        pid = int(path.parent.name)
-        parents[pid], spent[pid] = int(fields[1]), sum(map(int, fields[11:15]))  # own, and of ended children
-    mine = {os.getpid()}
-    while more := {pid for pid, parent in parents.items() if parent in mine} - mine:
-        mine |= more
-    return sum(spent[pid] for pid in mine) / os.sysconf("SC_CLK_TCK")
 
 
 def single_stream() -> dict[str, float]:
@@ -155,62 +135,6 @@ def other_learners() -> list[dict[str, Any]]:
     return out
 
 
-def on_spark() -> dict[str, Any]:
-    """A stream of files through Spark on this machine: rows and keys per second."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-    from pyspark.sql import SparkSession
-
-    from omkl.fleet.spark import Sink, learn_stream, stream_states
-
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-    names = [f"x{k}" for k in range(d)]
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        (folder / "in").mkdir()
-        each = SPARK["rows"]
-        for part, (key, X, y) in enumerate(batches(SPARK["batches"] * each, each, SPARK["keys"])):
-            order = np.arange(part * each, (part + 1) * each)
-            table = pa.table({"key": key, "order": order, "y": y} | dict(zip(names, X.T, strict=True)))
-            pq.write_table(table, folder / "in" / f"{part}.parquet")
-            os.utime(folder / "in" / f"{part}.parquet", (part, part))
-        spark = (
-            SparkSession.builder.master(f"local[{cores()}]")
-            .config("spark.ui.enabled", "false")
-            .config("spark.sql.shuffle.partitions", str(cores()))
-            .getOrCreate()
-        )
-        schema = ", ".join(["key BIGINT", "order BIGINT", "y DOUBLE", *(f"{name} DOUBLE" for name in names)])
-        source = spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(str(folder / "in"))
-        predictions = learn_stream(
-            source, SFGMKLRegressor(), key="key", order="order", target="y", features=names, seed=0
-        )
-        sink, marks = Sink(folder / "out"), []
-
-        def mark(batch: Any, number: int) -> None:
-            sink(batch, number)
-            marks.append((time.perf_counter(), busy()))
-
-        query = predictions.writeStream.foreachBatch(mark).trigger(availableNow=True)
-        query.option("checkpointLocation", str(folder / "checkpoint")).start().awaitTermination()
-        took = [
-            Elapsed(b[0] - a[0], b[1] - a[1]) for a, b in pairwise(marks)
-        ]  # the first batch starts the Python workers
-        states = stream_states(spark, folder / "checkpoint").toLocalIterator()
-        lengths = [len(state) for _, state in states]
-        kept = sum(path.stat().st_size for path in (folder / "checkpoint").rglob("*") if path.is_file())
-        spark.stop()
-    return {
-        "keys": len(lengths), "rows_per_batch": each, "cores": cores(),
-        "rows_per_second": each / min(one.wall for one in took),
-        "core_milliseconds_per_key": 1000 * min(one.cores for one in took) / len(lengths),
-        "core_microseconds": 1e6 * min(one.cores for one in took) / each,
-        "state_bytes_per_key": float(np.mean(lengths)),
-        "checkpoint_bytes_per_key_and_batch": kept / len(lengths) / SPARK["batches"],
-    }  # fmt: skip
-
-
 def quoted(results: dict[str, Any]) -> dict[str, str]:
     """The generated part of docs/scaling.md."""
     return {"fleet": tables(results)}
@@ -249,17 +173,7 @@ def tables(results: dict[str, Any]) -> str:
         ),
     ]  # fmt: skip
     if spark:
-        out += [
-            f"Spark, {spark['cores']} cores of this machine (`local[{spark['cores']}]`), {spark['keys']:,} keys, "
-            f"micro-batches of {spark['rows_per_batch']:,} rows:\n",
-            markdown.table(("", ""), [
-                ("rows per second, wall clock", f"{spark['rows_per_second']:,.0f}"),
-                ("processor microseconds per row", f"{spark['core_microseconds']:,.0f}"),
-                ("processor milliseconds per key and micro-batch", f"{spark['core_milliseconds_per_key']:.1f}"),
-                ("state, bytes per key", f"{spark['state_bytes_per_key']:,.0f}"),
-                ("checkpoint, bytes per key and micro-batch", f"{spark['checkpoint_bytes_per_key_and_batch']:,.0f}"),
-            ]),
-        ]  # fmt: skip
+        out += fleets_on_spark.tables(spark)
     if light := results.get("graph_mkl"):
         out.append(light_fleets.tables(light))
     return "\n".join([*out, *model(results)])
@@ -281,17 +195,12 @@ def model(results: dict[str, Any]) -> list[str]:
         "each, keys divided among them by their hash",
     ]
     if spark:
-        visit = spark["core_milliseconds_per_key"] / 1000
+        visit = fleets_on_spark.per_key(spark["local"]) / 1000
         for name, interval in (("minute", 60), ("hour", 3600)):
             out.append(
-                f"- Spark, a micro-batch every {name}: 10,000,000 keys x {1000 * visit:.1f} ms / {interval} s = "
-                f"{n * visit / interval:,.0f} cores busy"
+                f"- Spark, a micro-batch every {name}: 10,000,000 keys x {1000 * visit:.2f} ms / {interval} s = "
+                f"{n * visit / interval:,.1f} cores busy"
             )
-        out.append(
-            f"- Spark's checkpoint: 10,000,000 x {spark['state_bytes_per_key']:,.0f} bytes = "
-            f"{n * spark['state_bytes_per_key'] / 1e9:,.0f} GB of state, and "
-            f"{n * spark['checkpoint_bytes_per_key_and_batch'] / 1e9:,.0f} GB written by a micro-batch with all keys"
-        )
     return out
 
 
@@ -304,7 +213,7 @@ def main() -> None:
         if {"graph-mkl", f"graph-mkl:{name}"} & set(parts):
             results["graph_mkl"] = results.get("graph_mkl", {}) | {name: measure()}
     if "spark" in parts:
-        results["spark"] = on_spark()
+        results["spark"] = fleets_on_spark.both()
     RESULTS.parent.mkdir(exist_ok=True)
     write_json(RESULTS, results)
     markdown.fill(PAGE, quoted(results), COMMAND)

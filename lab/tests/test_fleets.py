@@ -17,3 +17,9 @@ def test_a_small_measurement_runs():
     results = fleets.large(rows=4000, keys=50, size=2000)
     assert results["identical_to_separate_models"]
     assert results["keys"] == 50
+
+
+def test_the_streams_on_spark_that_were_measured_had_the_states_of_a_fleet():
+    results = json.loads((ROOT / "results" / "fleet.json").read_text())["spark"]
+    assert results["local"]["identical_to_a_fleet"]
+    assert results["cluster"]["identical_to_a_fleet"]

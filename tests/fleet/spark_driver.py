@@ -29,7 +29,8 @@ def main(master: str, folder: Path) -> None:
         .getOrCreate()
     )
     source = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1).parquet(str(folder / "in"))
-    out = learn_stream(source, LEARNER, key="meter", order="t", target="y", features=FEATURES, seed=SEED)
+    roles = {"key": "meter", "order": "t", "target": "y", "features": FEATURES}
+    out = learn_stream(source, LEARNER, **roles, seed=SEED, checkpoint=folder / "checkpoint")
     query = (
         out.writeStream.foreachBatch(Sink(folder / "out"))
         .option("checkpointLocation", str(folder / "checkpoint"))
@@ -37,7 +38,7 @@ def main(master: str, folder: Path) -> None:
         .start()
     )
     query.awaitTermination()
-    states = {key: bytes(state).hex() for key, state in stream_states(spark, folder / "checkpoint").collect()}
+    states = {key: bytes(state).hex() for key, state, _ in stream_states(spark, folder / "checkpoint").collect()}
     (folder / "states.json").write_text(json.dumps(states))
     spark.stop()
 

@@ -3,17 +3,26 @@
 import json
 import os
 import shutil
-import signal
-import socket
 import subprocess
 import sys
-import time
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
-import pyarrow.dataset as ds
 import pytest
+import spark_cluster
+from spark_cluster import (
+    ALL,
+    ENVIRONMENT,
+    HERE,
+    Cluster,
+    check,
+    finish,
+    kill,
+    result,
+    start_driver,
+    wait_for_batch,
+    write_files,
+)
 
 import omkl
 from omkl.fleet import Fleet
@@ -25,82 +34,6 @@ pytestmark = [
 ]
 pyspark = pytest.importorskip("pyspark", reason="Spark's tests need pyspark: pip install omkl[spark]")
 
-HERE = Path(__file__).parent
-ENVIRONMENT = os.environ | {
-    "SPARK_LOCAL_IP": "127.0.0.1",
-    "PYSPARK_PYTHON": sys.executable,
-    "PYTHONPATH": str(HERE),
-    "SPARK_HOME": str(Path(pyspark.__file__).parent),
-}
-METERS, FILES, ROWS = 12, 5, 240
-TIMEOUT = 300  # seconds, for a busy machine
-
-
-def rows_of_meters():
-    rng = np.random.default_rng(0)
-    n = FILES * ROWS
-    rows = pd.DataFrame({"meter": [f"meter {k}" for k in rng.integers(METERS, size=n)], "t": np.arange(n)})
-    for name in ("u", "v", "w"):
-        rows[name] = rng.uniform(0, 10, n)
-    rows["y"] = np.sin(rows["u"]) + rows["v"] * rows["w"]
-    return rows
-
-
-ALL = rows_of_meters()
-
-
-def write_files(folder):
-    """A file for every micro-batch, rows shuffled within it."""
-    (folder / "in").mkdir(parents=True)
-    for k in range(FILES):
-        path = folder / "in" / f"{k}.parquet"
-        ALL[k * ROWS : (k + 1) * ROWS].sample(frac=1, random_state=k).to_parquet(path)
-        os.utime(path, (1e9 + k, 1e9 + k))  # Spark takes files by their time
-
-
-def wait_for(condition, what):
-    end = time.monotonic() + TIMEOUT
-    while not condition():
-        assert time.monotonic() < end, f"waited {TIMEOUT} s for {what}"
-        time.sleep(0.1)
-
-
-class Cluster:
-    """A standalone master and two workers, as processes on this machine."""
-
-    def __init__(self, folder):
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            port = free.getsockname()[1]
-        self.folder, self.url = folder, f"spark://127.0.0.1:{port}"
-        self.master = self._start("master", "Master", "--host", "127.0.0.1", "--port", str(port))
-        wait_for(lambda: socket.socket().connect_ex(("127.0.0.1", port)) == 0, "the master")
-        self.workers = [self.worker(k) for k in range(2)]
-
-    def worker(self, k):
-        options = ("--cores", "1", "--memory", "1g", "--work-dir", str(self.folder / f"work{k}"))
-        return self._start(f"worker{k}", "Worker", *options, self.url)
-
-    def _start(self, name, kind, *options):
-        command = [
-            Path(ENVIRONMENT["SPARK_HOME"]) / "bin" / "spark-class",
-            f"org.apache.spark.deploy.{kind.lower()}.{kind}",
-        ]
-        with (self.folder / f"{name}.log").open("ab") as log:
-            return subprocess.Popen([*command, "--webui-port", "0", *options], stdout=log, stderr=log, env=ENVIRONMENT,
-                                    start_new_session=True)  # fmt: skip
-
-    def stop(self):
-        for process in (*self.workers, self.master):
-            kill(process)
-
-
-def kill(process):
-    """kill -9, with all its child processes."""
-    if process.poll() is None:
-        os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
-
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory):
@@ -109,46 +42,9 @@ def cluster(tmp_path_factory):
     cluster.stop()
 
 
-def start_driver(cluster, folder):
-    with (folder / "driver.log").open("ab") as log:
-        return subprocess.Popen([sys.executable, HERE / "spark_driver.py", cluster.url, folder], stdout=log, stderr=log,
-                                env=ENVIRONMENT, start_new_session=True)  # fmt: skip
-
-
-def finish(driver, folder):
-    try:
-        assert driver.wait(TIMEOUT) == 0, (folder / "driver.log").read_text()[-3000:]
-    finally:
-        kill(driver)
-
-
-def wait_for_batch(folder, number):
-    wait_for((folder / "checkpoint" / "commits" / str(number)).exists, f"micro-batch {number}")
-
-
-def result(folder):
-    learned = ds.dataset(folder / "out" / "learned", partitioning="hive").to_table().to_pandas()
-    refused = ds.dataset(folder / "out" / "refused", partitioning="hive").to_table()
-    assert len(refused) == 0
-    states = {key: bytes.fromhex(state) for key, state in json.loads((folder / "states.json").read_text()).items()}
-    return learned.sort_values("t", ignore_index=True), states
-
-
 @pytest.fixture(scope="module")
 def expected():
-    """The results of Fleet: predictions in order, and the state of every key."""
-    import spark_driver
-
-    fleet = Fleet(spark_driver.LEARNER, seed=spark_driver.SEED)
-    predictions = fleet.learn_many(ALL, key="meter", target="y", features=spark_driver.FEATURES)
-    return predictions, {key: fleet.pack(key) for key in fleet}
-
-
-def check(folder, expected):
-    learned, states = result(folder)
-    assert learned["t"].tolist() == ALL["t"].tolist()  # no row is lost or learned twice
-    assert learned["prediction"].tolist() == expected[0].tolist()
-    assert states == expected[1]
+    return spark_cluster.expected_of(ALL)
 
 
 @pytest.fixture(scope="module")
@@ -246,6 +142,7 @@ def test_classifiers_and_integer_keys_work(spark, learner):
 def test_invalid_rows_are_returned_with_the_reason_and_other_rows_are_learned(spark, tmp_path):
     from omkl.fleet.spark import Sink, learn_stream, stream_states
 
+    check = tmp_path / "check"
     rows = [{"k": "ab"[t % 2], "t": t, "u": float(t % 5), "v": t / 7, "y": float(t % 3)} for t in range(40)]
     invalid = {
         5: ({"u": None}, "feature 'u' is null"),
@@ -265,8 +162,8 @@ def test_invalid_rows_are_returned_with_the_reason_and_other_rows_are_learned(sp
     schema = "k STRING, t BIGINT, u DOUBLE, v DOUBLE, y DOUBLE"
     source = spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).json(str(tmp_path / "in"))
     learner = omkl.SFGMKLRegressor(n_features=6)
-    out = learn_stream(source, learner, **COLUMNS, seed=4)
-    query = out.writeStream.foreachBatch(Sink(tmp_path / "out")).option("checkpointLocation", str(tmp_path / "check"))
+    out = learn_stream(source, learner, **COLUMNS, seed=4, checkpoint=check)
+    query = out.writeStream.foreachBatch(Sink(tmp_path / "out")).option("checkpointLocation", str(check))
     query.trigger(availableNow=True).start().awaitTermination()
 
     learned = spark.read.parquet(str(tmp_path / "out" / "learned")).toPandas().sort_values("t")
@@ -279,7 +176,7 @@ def test_invalid_rows_are_returned_with_the_reason_and_other_rows_are_learned(sp
     assert sorted(refused["reason"]) == sorted(reason for _, reason in invalid.values())
     assert refused["t"].isna().sum() == refused["k"].isna().sum() == 1
     assert refused["prediction"].isna().all()
-    states = {key: bytes(state) for key, state in stream_states(spark, tmp_path / "check").collect()}
+    states = {key: bytes(state) for key, state, _ in stream_states(spark, check).collect()}
     assert states == {key: fleet.pack(key) for key in fleet}
 
 
@@ -335,7 +232,7 @@ def test_wrong_arguments_are_refused_on_the_driver_before_anything_runs(spark):
     with pytest.raises(
         ValueError, match="learn_stream needs a streaming DataFrame; for the other kind use learn_history"
     ):
-        learn_stream(table, learner, **COLUMNS)
+        learn_stream(table, learner, **COLUMNS, checkpoint="unused")
 
 
 def test_the_example_runs():
@@ -343,3 +240,106 @@ def test_the_example_runs():
     run = subprocess.run([sys.executable, path], capture_output=True, text=True, env=ENVIRONMENT, check=False)
     assert run.returncode == 0, run.stderr[-3000:]
     assert "meter" in run.stdout
+
+
+# States in a checkpoint
+
+
+LEARNER = omkl.SFGMKLRegressor(n_features=6)
+FEATURES = ["u", "v", "w"]
+ROWS_ = ALL.rename(columns={"meter": "k"})
+
+
+def stream(spark, folder, rows, batches, first=0, **options):
+    """Learn rows as a stream, as new files of its source; returns all that it has written."""
+    from omkl.fleet.spark import Sink, learn_stream
+
+    (folder / "in").mkdir(exist_ok=True)
+    each = len(rows) // batches
+    for k in range(batches):
+        path = folder / "in" / f"{first + k}.parquet"
+        rows[k * each : (k + 1) * each].to_parquet(path)
+        os.utime(path, (1e9 + first + k, 1e9 + first + k))
+    schema = "k STRING, t BIGINT, u DOUBLE, v DOUBLE, w DOUBLE, y DOUBLE"
+    source = spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(str(folder / "in"))
+    out = learn_stream(source, LEARNER, **COLUMNS, checkpoint=folder / "check", **options)
+    writer = out.writeStream.foreachBatch(Sink(folder / "out")).option("checkpointLocation", str(folder / "check"))
+    writer.trigger(availableNow=True).start().awaitTermination()
+    return spark.read.parquet(str(folder / "out" / "learned")).toPandas().sort_values("t", ignore_index=True)
+
+
+def states_of(spark, folder):
+    from omkl.fleet.spark import stream_states
+
+    return {key: bytes(state) for key, state, _ in stream_states(spark, folder / "check").collect()}
+
+
+def states_in(fleet):
+    return {key: fleet.pack(key) for key in fleet}
+
+
+def test_a_history_is_learned_and_the_stream_continues_from_it_also_later_and_in_other_buckets(spark, tmp_path):
+    from omkl.fleet.spark import forget, learn_history, rebucket, stream_states, to_fleet
+
+    fleet = Fleet(LEARNER, seed=0)
+    fleet.restore([], FEATURES)
+
+    def learned_locally(rows):
+        return fleet.learn_many(rows, key="k", target="y").tolist()
+
+    def learned_as_history(rows):
+        table = spark.createDataFrame(rows.sample(frac=1, random_state=0))
+        out = learn_history(table, LEARNER, **COLUMNS, checkpoint=tmp_path / "check").toPandas()
+        return out.sort_values("t")["prediction"].tolist()
+
+    history, first, later, second, last = (ROWS_[k * 240 : (k + 1) * 240] for k in range(5))
+    assert learned_as_history(history) == learned_locally(history)
+    assert states_of(spark, tmp_path) == states_in(fleet)
+    out = stream(spark, tmp_path, first, 2)
+    assert out["prediction"].tolist() == learned_locally(first)
+    assert learned_as_history(later) == learned_locally(later)  # into states that a stream has left
+    out = stream(spark, tmp_path, second, 2, first=2)
+    assert out["prediction"][240:].tolist() == learned_locally(second)
+    assert states_of(spark, tmp_path) == states_in(fleet)
+
+    rebucket(spark, tmp_path / "check", 3)
+    assert states_of(spark, tmp_path) == states_in(fleet)
+    forget(spark, tmp_path / "check", ["meter 3", "meter 5", "unknown"])
+    del fleet["meter 3"], fleet["meter 5"]
+    assert states_of(spark, tmp_path) == states_in(fleet)
+    with pytest.raises(ValueError, match="in 3 buckets, not 4"):
+        stream(spark, tmp_path, last, 1, first=4, buckets=4)
+    out = stream(spark, tmp_path, last, 1, first=4)
+    assert out["prediction"][480:].tolist() == learned_locally(last)
+    local = to_fleet(stream_states(spark, tmp_path / "check"), LEARNER, features=FEATURES)
+    assert states_in(local) == states_in(fleet)
+
+
+def test_keys_without_rows_are_forgotten_after_a_time(spark, tmp_path):
+    from datetime import timedelta
+
+    stream(spark, tmp_path, ROWS_[:240], 1)
+    few = ROWS_[240:480].query("k < 'meter 2'")  # of some keys
+    out = stream(spark, tmp_path, few, 1, first=1, forget_after=timedelta(seconds=0.001), buckets=None)
+    fleet = Fleet(LEARNER, seed=0)
+    fleet.restore([], FEATURES)
+    assert out["prediction"][240:].tolist() == fleet.learn_many(few, key="k", target="y").tolist()
+
+
+def test_a_query_with_other_settings_or_another_checkpoint_is_refused(spark, tmp_path):
+    from omkl.fleet.spark import forget, learn_stream
+
+    stream(spark, tmp_path, ROWS_[:240], 1)
+    source = spark.readStream.schema("k STRING, t BIGINT, u DOUBLE, v DOUBLE, w DOUBLE, y DOUBLE").parquet(
+        str(tmp_path / "in")
+    )
+    for learner, options in ((omkl.SFGMKLRegressor(n_features=7), {}), (LEARNER, {"seed": 1}),
+                             (LEARNER, {"features": ["v", "u"]})):  # fmt: skip
+        with pytest.raises(ValueError, match="learned with another learner, other parameters"):
+            learn_stream(source, learner, **COLUMNS, checkpoint=tmp_path / "check", **options)
+    out = learn_stream(source, LEARNER, **COLUMNS, checkpoint=tmp_path / "check")
+    query = out.writeStream.format("noop").option("checkpointLocation", str(tmp_path / "elsewhere"))
+    with pytest.raises(Exception, match="does not keep its checkpoint in"):
+        query.trigger(availableNow=True).start().awaitTermination()
+    with pytest.raises(FileNotFoundError, match="no states in"):
+        forget(spark, tmp_path / "elsewhere", ["a"])

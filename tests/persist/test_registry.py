@@ -15,6 +15,7 @@ from sklearn.preprocessing import StandardScaler
 import omkl
 import omkl.river
 from omkl.fleet import Fleet, PooledFleet
+from omkl.fleet.buckets import Bucket, Rows
 from omkl.persist import registry
 from omkl.persist.container import pack, unpack
 from omkl.stream.options import Options
@@ -116,9 +117,25 @@ def of_pooled_fleet(folder: Path) -> Path:
     return saved(fleet, folder)
 
 
+def of_bucket(folder: Path) -> Path:
+    bucket = Bucket(Fleet(seed=0))
+    bucket.fleet.restore([], 2)
+    X = np.random.default_rng(0).normal(size=(4, 2))
+    bucket.learn(rows_of_a_bucket(X))
+    return saved(bucket, folder)
+
+
+def rows_of_a_bucket(X: np.ndarray) -> Rows:
+    return Rows(0, 1, [], ["a", "b"], np.array([0, 0, 1, 1]), X, X[:, 0])
+
+
+def of_rows(folder: Path) -> Path:
+    return saved(rows_of_a_bucket(np.random.default_rng(0).normal(size=(4, 2))), folder)
+
+
 FILES = {
     "online": of_online, "sklearn": of_sklearn, "river": of_river, "fleet": of_fleet, "fleet-key": of_fleet_key,
-    "pooled-fleet": of_pooled_fleet,
+    "pooled-fleet": of_pooled_fleet, "fleet-bucket": of_bucket, "fleet-rows": of_rows,
     "stream": of_stream, "checkpoint": of_checkpoint, "sklearn-step": of_sklearn_step, "river-step": of_river_step,
     "sklearn-encoder": of_sklearn_encoder, "river-encoder": of_river_encoder, "river-targets": of_river_targets,
     "sklearn-lags": of_sklearn_lags, "river-lags": of_river_lags,

@@ -100,6 +100,19 @@ class KeyedModels:
         """What a key has learned."""
         return self.template.learned(self.core(key))
 
+    def records(self) -> tuple[list[Key], Matrix | None]:
+        """The keys by slot, and their models, a row each, where they are records of one size."""
+        storage = self._storage
+        return list(self._keys), storage.copied(len(self)) if isinstance(storage, RecordStorage) else None
+
+    def put_records(self, keys: Sequence[Key], values: Matrix) -> None:
+        """Set the models of new keys, the first, by what `records` returned."""
+        if len(self) or not isinstance(self._storage, RecordStorage) or len(set(keys)) != len(values):
+            raise ValueError("these keys cannot have these records")
+        self._storage.put_all(values)
+        for key in keys:
+            self._append(key)
+
     def put_first_rows(self, first: FirstRows) -> None:
         """Set the model of a new key by the rows that it has learned."""
         self._storage.put_first_rows(len(self), first)

@@ -8,13 +8,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from omkl.arrays import LANES, Array, Index, Matrix, Vector, padded
-from omkl.estimators.core import Core
+from omkl.estimators.core import Core, check_statistics
 from omkl.fleet.groups import Groups, Threads
 from omkl.fleet.inputs import Key
 from omkl.fleet.storage import GENERATOR_WORDS, Failure, FirstRows, generator_of, generator_words
 from omkl.fleet.template import Template, key_generator
 from omkl.generator import pcg64
 from omkl.online import Checkpoint
+from omkl.persist import demand
 
 BLOCK, BLOCK_BYTES = 256, 1 << 26  # records of a block, at most; and as many as these bytes hold, but at least one
 TYPES: dict[str, type] = {"float": np.float64, "int": np.int64, "bool": np.bool_}
@@ -81,6 +82,23 @@ class RecordStorage:
 
     def put(self, slot: int, core: Core) -> None:
         self._write(self._record(slot), core)
+
+    def copied(self, count: int) -> Matrix:
+        """The first `count` models, a row each."""
+        return np.concatenate([*self._blocks, np.empty((0, self._size))])[:count]
+
+    def put_all(self, records: Matrix) -> None:
+        """Fill the first slots, which are free, with what `copied` returned. What is between parts is not taken."""
+        demand(records.ndim == 2 and records.shape[1] == self._size, "records of another size")
+        scalers, State = self._template.core.scalers(), self._algorithm.State
+        for slot, source in enumerate(np.ascontiguousarray(records, dtype=np.float64)):
+            values = {name: self._part(source, name) for name in self._parts}
+            state = [values[name] if values[name].ndim else values[name].item() for name in State._fields]
+            self._algorithm.check_state(self._problem, State._make(state))
+            for name, scaler in scalers.items():
+                check_statistics(values[name].reshape(scaler.stats.shape).astype(np.float64))
+            demand(values["evaluations"].item() >= 0, "the number of evaluations must be a count")
+            self._fill(self._record(slot), values)
 
     def core(self, slot: int) -> Core:
         record = self._record(slot)
