@@ -23,8 +23,10 @@ class Call:
 
     def __init__(self, service: Service, tokens: Tokens, scope: Scope, receive: Receive, verb: str) -> None:
         self.service, self.tokens, self.verb = service, tokens, verb
-        self.headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
-        self.query = dict(parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True))
+        self.headers: dict[str, str] = {
+            name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]
+        }
+        self.query: dict[str, str] = dict(parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True))
         self.path: dict[str, str] = scope.get("path_params", {})
         self._receive = receive
         self.rows = 0
