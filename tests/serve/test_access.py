@@ -1,8 +1,10 @@
 """Who may do what: tokens, slow clients, too many requests, and several workers."""
 
 import contextlib
+import socket
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 from command import omkl
@@ -105,6 +107,43 @@ def test_slow_clients_are_cut_off(tmp_path: Path) -> None:
         nothing, half, slow = asyncio.run(both())
     assert (nothing, half) == (b"", b"")
     assert slow.startswith(b"HTTP/1.1 408")
+
+
+@pytest.mark.slow
+def test_a_client_that_does_not_read_is_cut_off(tmp_path: Path) -> None:
+    import asyncio
+
+    import uvicorn
+
+    from omkl.serve.server import protocol
+
+    async def answer(scope: Any, receive: Any, send: Any) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"50000000")]})
+        await send({"type": "http.response.body", "body": bytes(50_000_000)})
+
+    async def client() -> bool:
+        config = uvicorn.Config(answer, http=protocol(1.0), loop="none", log_config=None, lifespan="off", ws="none")
+        with socket.socket() as bound:
+            bound.bind(("127.0.0.1", 0))
+            server = uvicorn.Server(config)
+            task = asyncio.create_task(server.serve([bound]))
+            line = socket.socket()
+            line.setblocking(False)
+            while not server.started:
+                await asyncio.sleep(0.05)
+            await asyncio.get_running_loop().sock_connect(line, bound.getsockname())
+            line.send(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            for _ in range(600):  # nothing is read
+                await asyncio.sleep(0.1)
+                if server.server_state.total_requests and not server.server_state.connections:
+                    break
+            gone = not server.server_state.connections
+            line.close()
+            server.should_exit = True
+            await task
+            return gone
+
+    assert asyncio.run(client())
 
 
 def test_too_many_requests_wait(tmp_path: Path) -> None:

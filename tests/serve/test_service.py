@@ -219,7 +219,10 @@ def test_requests_that_are_not_understood(service: Service) -> None:
 
 
 def test_lone_surrogates_and_nested_objects(client: Client) -> None:
-    client.request("POST", f"/v1/models/{client.model}/learn", {"a": {"b": 1.5}, "t": "\ud800", "y": 1.0})
+    path = f"/v1/models/{client.model}/learn"
+    with pytest.raises(ServiceError, match="the body is not JSON"):
+        client.request("POST", path, {"a": {"b": 1.5}, "t": "\ud800", "y": 1.0})
+    client.request("POST", path, {"a": {"b": 1.5}, "t": "\u00e9", "y": 1.0})
     assert client.describe()["columns"] == {"a.b": "number", "t": "category"}
 
 

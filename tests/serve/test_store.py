@@ -15,6 +15,7 @@ from serving import learned_alone, some_rows
 from omkl import persist
 from omkl.errors import ModelFileError
 from omkl.notices import Notices
+from omkl.serve import checks
 from omkl.serve.commands import Command, decode, encode
 from omkl.serve.limits import Limits, Refused
 from omkl.serve.model import CHECKPOINT, LOG, Answer, ServedModel
@@ -87,6 +88,27 @@ def test_records_come_back_as_they_were() -> None:
     assert found.table.equals(table)
     assert decode(encode([Command("forget", key="k")]))[0].key == "k"
     assert decode(encode([Command("labels", [{"key": "1", "target": 2}])]))[0].rows == [{"key": "1", "target": 2}]
+
+
+def test_columns_that_are_known_are_checked_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    served = made(tmp_path / "m")
+    learn(served, [ROWS[0]])
+    served.check(Command("rows", [ROWS[1]]))
+    monkeypatch.setattr(checks, "check_columns", lambda *_: pytest.fail("the columns were accepted before"))
+    served.check(Command("rows", [ROWS[2]]))
+    served.close()
+
+
+def test_an_error_before_the_log_is_an_answer(tmp_path: Path) -> None:
+    served = made(tmp_path / "m")
+    answered: list[tuple[Command, Answer]] = []
+    writer = Writer(served, answered.extend)
+    writer.submit(Command("rows", [{**ROWS[0], "odd": object()}]))  # no request can bring this
+    writer.submit(Command("rows", [ROWS[0]]))
+    writer.close()  # the thread has lived through it
+    (_, refused), (_, learned) = answered
+    assert isinstance(refused, Refused)
+    assert learned[0]["row"] == 1  # type: ignore[index]
 
 
 @pytest.mark.parametrize("cut", [1, 24, 2000, "garbage"])

@@ -31,6 +31,7 @@ EXTRAS = {
     "starlette": "serve",
     "uvicorn": "serve",
     "httptools": "serve",
+    "orjson": "serve",
 }
 
 

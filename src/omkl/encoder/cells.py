@@ -1,6 +1,7 @@
 """How values are parsed: strings and typed values as numbers, timestamps and text."""
 
 import datetime
+from functools import lru_cache
 from typing import Literal
 
 import numpy as np
@@ -143,6 +144,7 @@ def short(text: str) -> str:
     return text if len(text) <= 40 else text[:37] + "..."
 
 
+@lru_cache(maxsize=256)
 def is_usable(kind: pa.DataType) -> bool:
     """Whether a column of this type holds numbers, timestamps or text, as they are or as a dictionary."""
     types = pa.types

@@ -1,12 +1,13 @@
-"""Who may do what: tokens, hosts and origins, and the size and time of a request's body."""
+"""Who may do what: tokens, hosts and origins, and the size of a request's body."""
 
-import asyncio
 import hmac
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect
+from starlette.types import Receive
 
 from omkl.serve.limits import Limits, Refused
 from omkl.stream.raw import DataError
@@ -14,6 +15,7 @@ from omkl.stream.raw import DataError
 Right = Literal["none", "read", "write"]
 LOOPBACK = ("localhost", "127.0.0.1", "[::1]", "::1")
 SHORTEST_TOKEN = 16  # characters
+Headers = Mapping[str, str]  # of a request, their names in small letters
 
 
 class Tokens(NamedTuple):
@@ -30,9 +32,9 @@ class Tokens(NamedTuple):
     def __bool__(self) -> bool:
         return self.read is not None or self.write is not None
 
-    def check(self, request: Request, right: Right) -> None:
+    def check(self, headers: Headers, right: Right) -> None:
         """Refuse a request without the right token."""
-        kind, _, given = request.headers.get("authorization", "").partition(" ")
+        kind, _, given = headers.get("authorization", "").partition(" ")
         token = given.strip() if kind.lower() == "bearer" else ""
         # all comparisons are made, each in a time that does not depend on how much is right
         writes, reads = _same(token, self.write), _same(token, self.read)
@@ -60,15 +62,15 @@ def _token(path: str | None, variable: str) -> str | None:
     return found
 
 
-def check_host(request: Request, tokens: Tokens) -> None:
+def check_host(headers: Headers, tokens: Tokens) -> None:
     """Refuse what a page of another site makes a browser send.
 
     Without tokens the service must not answer under a name that such a page could have chosen to point here.
     """
-    host = request.headers.get("host", "")
+    host = headers.get("host", "")
     if not tokens and _name(host) not in LOOPBACK:
         raise Refused(421, "without tokens the service answers to localhost only")
-    origin = request.headers.get("origin")
+    origin = headers.get("origin")
     if origin is not None and origin.partition("://")[2] != host:
         raise Refused(403, "requests from pages of other sites are refused")
 
@@ -78,22 +80,22 @@ def _name(host: str) -> str:
     return host.partition("]")[0] + "]" if host.startswith("[") else host.partition(":")[0]
 
 
-async def body_of(request: Request, limits: Limits) -> bytes:
-    """The body of a request, which must not be too large and not come too slowly."""
-    too_large = Refused(413, f"a request may have {limits.body >> 10:,} KiB")
-    length = request.headers.get("content-length", "0")
+async def body_of(headers: Headers, receive: Receive, limits: Limits) -> bytes:
+    """The body of a request, which must not be too large."""
+    too_large = f"a request may have {limits.body >> 10:,} KiB"
+    length = headers.get("content-length", "0")
     if not length.isdigit() or int(length) > limits.body:
-        raise too_large
-    if request.headers.get("content-encoding", "identity") != "identity":
+        raise Refused(413, too_large)
+    if headers.get("content-encoding", "identity") != "identity":
         raise Refused(415, "a compressed body is not taken")
-    parts, size = [], 0
-    try:
-        async with asyncio.timeout(limits.seconds):
-            async for part in request.stream():
-                size += len(part)
-                if size > limits.body:
-                    raise too_large
-                parts.append(part)
-    except TimeoutError:
-        raise Refused(408, f"the request did not come within {limits.seconds:g} seconds") from None
+    parts: list[bytes] = []
+    size, more = 0, True
+    while more:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise ClientDisconnect
+        parts.append(message["body"])
+        size, more = size + len(parts[-1]), message["more_body"]
+        if size > limits.body:
+            raise Refused(413, too_large)
     return b"".join(parts)

@@ -5,13 +5,12 @@ from collections.abc import Awaitable, Callable
 from importlib import resources
 
 from starlette.applications import Starlette
-from starlette.requests import ClientDisconnect, Request
+from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 from starlette.routing import Route
-from starlette.types import Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from omkl.log import logger
-from omkl.serve import bodies
 from omkl.serve import models_api as models
 from omkl.serve import rows_api as rows
 from omkl.serve.access import Right, Tokens, check_host
@@ -20,12 +19,11 @@ from omkl.serve.calls import Call
 from omkl.serve.limits import Refused, invalid
 from omkl.serve.service import Service
 
-HEADERS = {
+HEADERS = [(b"x-content-type-options", b"nosniff"), (b"cache-control", b"no-store")]
+OF_PAGES = {
     "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
     "img-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'",
-    "x-content-type-options": "nosniff",
     "referrer-policy": "no-referrer",
-    "cache-control": "no-store",
 }
 Handler = Callable[[Call], Awaitable[Response]]
 
@@ -35,22 +33,21 @@ def static(name: str, kind: str) -> Handler:
     content = resources.files("omkl.serve").joinpath("dashboard", name).read_bytes()
 
     async def answer(call: Call) -> Response:
-        return Response(content, media_type=kind)
+        return Response(content, headers=OF_PAGES, media_type=kind)
 
     return answer
 
 
+# by the last part of the path, /VERB or /v1/models/NAME/VERB, all of them with POST
+ROWS: dict[str, tuple[Handler, Right]] = {
+    "predict-then-learn": (rows.predict_then_learn, "write"),
+    "predict": (rows.predict, "read"),
+    "learn": (rows.learn, "write"),
+    "labels": (rows.learn_labels, "write"),
+}
 # verb, path, method, handler, right
 M = "/v1/models/{name}"
 ROUTES: tuple[tuple[str, str, str, Handler, Right], ...] = (
-    ("predict-then-learn", M + "/predict-then-learn", "POST", rows.predict_then_learn, "write"),
-    ("predict", M + "/predict", "POST", rows.predict, "read"),
-    ("learn", M + "/learn", "POST", rows.learn, "write"),
-    ("labels", M + "/labels", "POST", rows.learn_labels, "write"),
-    ("predict-then-learn", "/predict-then-learn", "POST", rows.predict_then_learn, "write"),
-    ("predict", "/predict", "POST", rows.predict, "read"),
-    ("learn", "/learn", "POST", rows.learn, "write"),
-    ("labels", "/labels", "POST", rows.learn_labels, "write"),
     ("models", "/v1/models", "GET", models.list_models, "read"),
     ("model", M, "GET", models.describe, "read"),
     ("create", M, "PUT", models.create, "write"),
@@ -76,14 +73,13 @@ class Endpoint:
         self.service, self.tokens, self.handlers = service, tokens, handlers
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        request = Request(scope, receive)
         began = time.perf_counter()
-        verb, handler, right = self.handlers.get(request.method, ("other", not_allowed, "none"))
-        call = Call(self.service, self.tokens, request, verb)
+        verb, handler, right = self.handlers.get(scope["method"], ("other", not_allowed, "none"))
+        call = Call(self.service, self.tokens, scope, receive, verb)
         try:
-            check_host(request, self.tokens)
+            check_host(call.headers, self.tokens)
             if self.tokens and right != "none":
-                self.tokens.check(request, right)
+                self.tokens.check(call.headers, right)
             response = await handler(call)
         except Refused as refused:
             response = refusal(refused)
@@ -95,10 +91,10 @@ class Endpoint:
             else:
                 logger.error("internal error in %s", verb, exc_info=error)
                 response = refusal(Refused(500, "internal error"))
-        response.headers.update(HEADERS)
+        response.raw_headers += HEADERS
         seconds = time.perf_counter() - began
         self.service.meters.add(verb, response.status_code, call.model, seconds, call.rows)
-        logger.debug("%s %s %d %.1f ms", request.method, verb, response.status_code, 1000 * seconds)
+        logger.debug("%s %s %d %.1f ms", scope["method"], verb, response.status_code, 1000 * seconds)
         await response(scope, receive, send)
 
 
@@ -117,11 +113,28 @@ def refusal(refused: Refused) -> Response:
         headers["connection"] = "close"  # what is left of the body is not read
     if refused.status == 401:
         headers["www-authenticate"] = "Bearer"
-    return Response(json_bytes({"error": bodies.cleaned(str(refused))}), refused.status, headers, JSON)
+    return Response(json_bytes({"error": str(refused)}), refused.status, headers, JSON)
 
 
-def make_app(service: Service, tokens: Tokens) -> Starlette:
+def make_app(service: Service, tokens: Tokens) -> ASGIApp:
     """The application of a service that has been started."""
+    of_rows = {verb: Endpoint(service, tokens, {"POST": (verb, *rest)}) for verb, rest in ROWS.items()}
+    others = _others(service, tokens)
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        match scope["path"].split("/"):  # nearly all requests bring rows: no search for the route, no middlewares
+            case ["", verb] if verb in of_rows:
+                await of_rows[verb](scope, receive, send)
+            case ["", "v1", "models", name, verb] if verb in of_rows:
+                await of_rows[verb]({**scope, "path_params": {"name": name}}, receive, send)
+            case _:
+                await others(scope, receive, send)
+
+    return app
+
+
+def _others(service: Service, tokens: Tokens) -> Starlette:
+    """Everything but rows."""
     paths: dict[str, dict[str, tuple[str, Handler, Right]]] = {}
     for verb, path, method, handler, right in ROUTES:
         paths.setdefault(path, {})[method] = verb, handler, right

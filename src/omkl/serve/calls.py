@@ -2,9 +2,10 @@
 
 import zlib
 from typing import Any
+from urllib.parse import parse_qsl
 
-from starlette.requests import Request
 from starlette.responses import Response
+from starlette.types import Receive, Scope
 
 from omkl.serve import bodies
 from omkl.serve.access import Tokens, body_of
@@ -20,8 +21,14 @@ LONGEST_ID = 200
 class Call:
     """One request, and what is measured of it."""
 
-    def __init__(self, service: Service, tokens: Tokens, request: Request, verb: str) -> None:
-        self.service, self.tokens, self.request, self.verb = service, tokens, request, verb
+    def __init__(self, service: Service, tokens: Tokens, scope: Scope, receive: Receive, verb: str) -> None:
+        self.service, self.tokens, self.verb = service, tokens, verb
+        self.headers: dict[str, str] = {
+            name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]
+        }
+        self.query: dict[str, str] = dict(parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True))
+        self.path: dict[str, str] = scope.get("path_params", {})
+        self._receive = receive
         self.rows = 0
         self.raw: bytes | None = None  # the body
         self.model: str | None = None
@@ -29,27 +36,31 @@ class Call:
     @property
     def name(self) -> str:
         """The model's name in the path; "-" where there is none."""
-        return str(self.request.path_params.get("name", "-"))
+        return self.path.get("name", "-")
 
     def flag(self, name: str) -> bool:
         """Whether an option of the query is true."""
-        value = self.request.query_params.get(name, "false")
+        value = self.query.get(name, "false")
         if value not in ("true", "false"):
             raise invalid(f"{name} must be true or false")
         return value == "true"
 
     def check_options(self, *known: str) -> None:
         """Refuse an option that is not understood."""
-        for name in self.request.query_params:
+        for name in self.query:
             if name not in known:
                 raise invalid(f"there is no option {name[:50]!r} here; there are {', '.join(known) or 'none'}")
 
     async def body(self) -> bytes:
-        return await body_of(self.request, self.service.limits)
+        return await body_of(self.headers, self._receive, self.service.limits)
+
+    @property
+    def content_type(self) -> str:
+        return self.headers.get("content-type", "").partition(";")[0].strip().lower()
 
     async def rows_of(self) -> tuple[list[bodies.Row], Any, str, bool]:
         """The rows of the body, or its table; its format; whether it is a single row."""
-        given = self.request.headers.get("content-type", "").partition(";")[0].strip().lower()
+        given = self.content_type
         if given not in FORMATS:
             raise Refused(415, f"the content type must be {', '.join(FORMATS)}")
         body = await self.body()
@@ -63,12 +74,12 @@ class Call:
 
     async def write(self, command: Command) -> Any:
         """Let the model learn; a request with an id that came before has the answer that it had then."""
-        given = self.request.headers.get("idempotency-key")
+        given = self.headers.get("idempotency-key")
         if given is not None:
             if not 0 < len(given) <= LONGEST_ID:
                 raise invalid(f"Idempotency-Key must have 1 to {LONGEST_ID} characters")
-            about = [command.kind, command.rows, command.key, command.targets]
-            digest = zlib.crc32(json_bytes(about))
+            content = json_bytes(command.rows) if command.raw is None else command.raw
+            digest = zlib.crc32(json_bytes([command.kind, command.key, command.targets]) + content)
             if command.table is not None:
                 digest = zlib.crc32(bodies.arrow_bytes(command.table), digest)
             command.id = RequestId(given, digest)
@@ -82,14 +93,14 @@ def json_answer(value: Any) -> Response:
 
 
 def wanted_type(call: Call, *kinds: str) -> str:
-    given = call.request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    given = call.content_type
     if given not in kinds:
         raise Refused(415, f"the content type must be {' or '.join(kinds)}")
     return given
 
 
 def number_of(call: Call, name: str, default: int) -> int:
-    text = call.request.query_params.get(name, str(default))
+    text = call.query.get(name, str(default))
     if not (text.isascii() and text.isdigit() and len(text) < 10):
         raise invalid(f"{name} must be a whole number")
     return int(text)

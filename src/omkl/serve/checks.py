@@ -85,7 +85,7 @@ def check_rows(model: StreamModel, command: Command, limits: Limits, accepted: s
         new = wanted_columns(model, frozenset().union(*sets)) - set(model.encoder.columns)
         if len(model.encoder.columns) + len(new) > limits.columns + 3:  # target and keys are no columns of the encoder
             raise invalid(f"the model would have more than {limits.columns:,} columns; {shown(min(new))} is new")
-        accepted |= sets.keys()
+        accepted.update(sets)
     preparer, target = model.preparer, model.target
     for option, name in (("by", preparer.by), ("key", preparer.key)):
         if name is not None:

@@ -1,9 +1,9 @@
 """Changes to a model, as they are queued, logged and replayed."""
 
-import json
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+import orjson
 import pyarrow as pa
 
 from omkl.serve.bodies import ARROW, JSON, LINES, Row, arrow_bytes, json_bytes, parse_rows
@@ -44,7 +44,7 @@ def encode(commands: list[Command]) -> bytes:
     """A record of the log: a line of JSON about its requests, and their bodies."""
     bodies = [_body(command) for command in commands]
     head = [
-        {"kind": command.kind, "targets": command.targets, "key": command.key, "id": command.id,
+        {"kind": command.kind, "targets": command.targets, "key": command.key, "id": command.id and [*command.id],
          "format": _format(command), "bytes": len(body)} for command, body in zip(commands, bodies, strict=True)
     ]  # fmt: skip
     return b"".join((json_bytes(head), b"\n", *bodies))
@@ -54,7 +54,7 @@ def decode(record: bytes) -> list[Command]:
     """The requests of a record."""
     head, _, rest = record.partition(b"\n")
     out: list[Command] = []
-    for about in json.loads(head):
+    for about in orjson.loads(head):
         body, rest = rest[: about["bytes"]], rest[about["bytes"] :]
         command = Command(about["kind"], key=about["key"], targets=about["targets"])
         command.id = None if about["id"] is None else RequestId(*about["id"])
@@ -63,7 +63,7 @@ def decode(record: bytes) -> list[Command]:
         elif command.kind == "rows":
             command.rows = parse_rows(body, about["format"], ANY)[0]
         elif command.kind == "labels":
-            command.rows = json.loads(body)
+            command.rows = orjson.loads(body)
         out.append(command)
     return out
 

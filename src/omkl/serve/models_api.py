@@ -39,7 +39,7 @@ async def create(call: Call) -> Response:
         return await describe(call)
     path = call.service.upload(content)
     try:
-        await call.service.create(name, Start(name, path, Options(target=call.request.query_params.get("target", ""))))
+        await call.service.create(name, Start(name, path, Options(target=call.query.get("target", ""))))
     except ValueError as error:
         if isinstance(error, Refused):
             raise
@@ -58,7 +58,7 @@ async def delete(call: Call) -> Response:
 async def download(call: Call) -> Response:
     call.check_options("worker")
     found = await call.service.get(call.name).call("to_bytes")
-    worker = call.request.query_params.get("worker")
+    worker = call.query.get("worker")
     if len(found) > 1 and worker is None:
         raise Refused(409, f"the keys are in {len(found)} workers, each with a file: ?worker=0 and so on")
     if worker is not None and (not worker.isascii() or not worker.isdigit() or int(worker[:9]) >= len(found)):
@@ -75,7 +75,7 @@ async def keys(call: Call) -> Response:
 
 
 async def forget(call: Call) -> Response:
-    key = str(call.request.path_params["key"])
+    key = call.path["key"]
     return json_answer(await call.write(Command("forget", key=key)))
 
 

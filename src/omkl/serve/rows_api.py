@@ -18,10 +18,10 @@ LARGEST_COVERAGE, MOST_COVERAGES = 0.99, 20
 
 async def predict(call: Call) -> Response:
     call.check_options("coverage", "probabilities", "explain", "wait")
-    want = Want(_coverages(call.request.query_params.get("coverage")), call.flag("probabilities"), call.flag("explain"))
+    want = Want(_coverages(call.query.get("coverage")), call.flag("probabilities"), call.flag("explain"))
     wait = call.flag("wait")
     if wait and call.tokens:
-        call.tokens.check(call.request, "write")
+        call.tokens.check(call.headers, "write")
     rows, table, kind, single = await call.rows_of()
     if wait:
         return await _wait(call, want, rows, table, kind, single)

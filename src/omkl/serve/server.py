@@ -22,35 +22,51 @@ GRACE = 10  # seconds for requests that are being answered when the service stop
 
 
 def protocol(seconds: float) -> type[HttpToolsProtocol]:
-    """HTTP for clients that send their headers within so many seconds; uvicorn itself would wait for ever."""
+    """HTTP for clients that send a request, and read its answer, within so many seconds; uvicorn waits for ever."""
+    error = b'{"error":"the request did not come within %g seconds"}' % seconds
+    too_slow = (b"HTTP/1.1 408 Request Timeout\r\ncontent-type: application/json\r\ncontent-length: %d\r\n"
+                b"connection: close\r\n\r\n%s" % (len(error), error))  # fmt: skip
 
     class Protocol(HttpToolsProtocol):
-        _timer: asyncio.TimerHandle | None = None
+        _since: float | None  # when it began to wait for the client
+        _timer: asyncio.TimerHandle
 
         def connection_made(self, transport: Any) -> None:
             super().connection_made(transport)
-            self._start_timer()
+            self._since = self.loop.time()
+            self._look()
 
         def on_message_begin(self) -> None:
             super().on_message_begin()
-            self._start_timer()
+            self._since = self.loop.time()
 
-        def on_headers_complete(self) -> None:
-            self._stop_timer()
-            super().on_headers_complete()
+        def on_message_complete(self) -> None:
+            self._since = None
+            super().on_message_complete()
+
+        def pause_writing(self) -> None:
+            self._since = self.loop.time()
+            super().pause_writing()
+
+        def resume_writing(self) -> None:
+            self._since = None
+            super().resume_writing()
 
         def connection_lost(self, exc: Exception | None) -> None:
-            self._stop_timer()
+            self._timer.cancel()
             super().connection_lost(exc)
 
-        def _start_timer(self) -> None:
-            self._stop_timer()
-            self._timer = self.loop.call_later(seconds, self.transport.close)
-
-        def _stop_timer(self) -> None:
-            if self._timer is not None:
-                self._timer.cancel()
-                self._timer = None
+        def _look(self) -> None:
+            # one timer for each connection and not for each request, which would cost more than its parsing
+            left = seconds if self._since is None else self._since + seconds - self.loop.time()
+            if left > 0:
+                self._timer = self.loop.call_later(left, self._look)
+                return
+            if self.cycle is not None and not self.cycle.response_started:  # the body did not come
+                self.transport.write(too_slow)
+                self.transport.close()
+            else:
+                self.transport.abort()
 
     return Protocol
 
@@ -119,6 +135,7 @@ async def _serve(
         await service.start(wanted)
         config = uvicorn.Config(
             make_app(service, tokens), http=protocol(limits.seconds), loop="none", log_config=None, access_log=False,
+            proxy_headers=False,
             server_header=False, date_header=False, lifespan="off", ws="none", interface="asgi3",
             limit_concurrency=limits.connections, timeout_graceful_shutdown=GRACE, h11_max_incomplete_event_size=65536,
         )  # fmt: skip

@@ -1,10 +1,11 @@
 """The queue of a model and the thread that empties it: check, log, learn, answer, in groups."""
 
-import json
 import threading
 import time
 from collections import deque
 from collections.abc import Callable
+
+import orjson
 
 from omkl.log import logger
 from omkl.serve.commands import GROUP_ROWS, Command
@@ -102,8 +103,6 @@ class Writer:
                     continue
                 self.served.check(command)
                 new.append(command)
-            except Refused as refused:
-                out.append((command, refused))
             except Exception as error:  # nothing was logged, nothing was learned
                 out.append((command, self._failed(error)))
         return out + self._learned(new) if new else out
@@ -118,15 +117,15 @@ class Writer:
             raise Refused(409, f"another request had the id {command.id.id[:50]!r}; an id is for one request")
         found = store.answer(command.id.id)
         assert found is not None  # an earlier request has been learned when this one has its turn
-        answer: Answer = json.loads(found)
+        answer: Answer = orjson.loads(found)
         return answer
 
     def _learned(self, group: list[Command]) -> list[tuple[Command, Answer]]:
         """Log and learn requests; if one of them cannot be learned, each by itself."""
         try:
             seq = self.served.record(group)
-        except Refused as refused:
-            return [(command, refused) for command in group]
+        except Exception as error:
+            return [(command, self._failed(error)) for command in group]
         try:
             return list(zip(group, self.served.apply(seq, group), strict=True))
         except Exception as error:
@@ -137,7 +136,9 @@ class Writer:
             return [(group[0], failed)]
 
     def _failed(self, error: Exception) -> Refused:
-        """What a client is told about an error that no check foresaw."""
+        """What a client is told about an error, also about one that no check foresaw."""
+        if isinstance(error, Refused):
+            return error
         if isinstance(error, (ValueError, ArithmeticError, NotImplementedError)):
             return Refused(422, f"{str(error)[:300]}; nothing was learned from this request")
         logger.error("%s: internal error", self.served.folder.name, exc_info=error)

@@ -46,6 +46,7 @@ class LinearModel:
         self.slope: Matrix = np.zeros((0, K))  # of standardised features
         self.intercept: Vector = np.zeros(K)
         self._waiting: list[Matrix] = []  # rows that wait for the next fit
+        self._count = 0  # of these rows
         self._targets: list[Vector] = []  # theirs; of labels the places in `labels`
 
     @property
@@ -104,13 +105,13 @@ class LinearModel:
         while at < len(X):
             most = MAX_WAIT_DIAGONAL if self.diagonal else MAX_WAIT
             wait = min(max(self.n // GROWTH, 1), most)
-            waiting = sum(len(part) for part in self._waiting)
-            stop = min(at + max(wait - waiting, 0), len(X))
+            stop = min(at + max(wait - self._count, 0), len(X))
             parts.append(self.predict(X[at:stop]))
             self._waiting.append(X[at:stop])
             values = as_numbers(y[at:stop]) if self.task == "regression" else self._places(as_labels(y[at:stop]))
             self._targets.append(values)
-            if waiting + stop - at >= wait:
+            self._count += stop - at
+            if self._count >= wait:
                 self._fit()
             at = stop
         return concatenated_targets(parts) if parts else self.predict(X)
@@ -142,7 +143,7 @@ class LinearModel:
             self.target_mean = self.target_mean + target_shift * m / total
             self.n = total
             self._solve(rows, Y)
-        self._waiting, self._targets = [], []
+        self._waiting, self._targets, self._count = [], [], 0
 
     def _outputs(self, targets: Vector) -> Matrix:
         """(waiting rows, outputs): the numbers, or a one for the label of each."""
@@ -224,7 +225,7 @@ class LinearModel:
         if task == "classification":
             places = np.isin(targets, np.arange(len(self.labels)))
             demand(bool(places.all()) and (K > 0 or not self.n), "a label of the linear baseline is not known")
-        self._waiting, self._targets = [rows], [targets]
+        self._waiting, self._targets, self._count = [rows], [targets], len(rows)
         return self
 
 
