@@ -1,7 +1,7 @@
 """What the estimators of both APIs say about what they have learned."""
 
 import copy
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,7 @@ from omkl.estimators.tables import features_of
 from omkl.estimators.tally import tally_of
 from omkl.explain import Change, Effect, Expert, Explanation, View, effect, experts_of, explain, importance
 from omkl.explain.background import background_of
+from omkl.explain.columns import InputColumn
 
 Importance = dict[Any, Any]  # by column a number; with several targets one such dictionary for each of them
 
@@ -98,9 +99,15 @@ class Explaining:
         return None
 
 
-def view_of(core: Core, background: Matrix | None = None, classes: Array | None = None) -> View:
-    """A core as explanations see it; hold its lock, so that all predictions are of one moment."""
-    columns = core.input_columns()
+def view_of(
+    core: Core, background: Matrix | None = None, classes: Array | None = None,
+    columns: Sequence[InputColumn] | None = None,
+) -> View:  # fmt: skip
+    """A core as explanations see it; hold its lock, so that all predictions are of one moment.
+
+    `columns` are those that its features were made of, where it does not know them itself.
+    """
+    columns = core.input_columns() if columns is None else columns
     if background is None:
         background = background_of(core.online, core.inputs, columns)
         if background is None:

@@ -42,7 +42,7 @@ def is_mark(feature: str) -> bool:
 
 
 def columns_of(names: Sequence[Hashable], owns: Mapping[str, str], times: Collection[str] = ()) -> list[InputColumn]:
-    """The columns of a row with features of these names, in the order of their first features.
+    """The columns of a row with features of these names: in the order of `owns`, others in that of their features.
 
     `owns` has the columns by the names of their first features, and `times` are the columns of timestamps.
 
@@ -50,7 +50,7 @@ def columns_of(names: Sequence[Hashable], owns: Mapping[str, str], times: Collec
     >>> [(column.name, column.places.tolist()) for column in found]
     [('size', [0]), ('town', [1, 2])]
     """
-    parts: dict[Hashable, list[tuple[int, str]]] = {}
+    parts: dict[Hashable, list[tuple[int, str]]] = {name: [] for name in owns.values()}
     for place, name in enumerate(names):
         own = source(str(name), owns)
         column: Hashable = name if own is None else owns[own]
@@ -58,6 +58,7 @@ def columns_of(names: Sequence[Hashable], owns: Mapping[str, str], times: Collec
     return [
         InputColumn(name, np.array([place for place, _ in some]), tuple(part for _, part in some), name in times)
         for name, some in parts.items()
+        if some
     ]
 
 

@@ -2,12 +2,12 @@
 
 A row of the background becomes the row that is explained, one column after another; the change of the prediction with
 each column is its contribution. The average over many rows of the background and orders of the columns is an estimate
-of the interventional Shapley value (Lundberg, Lee 2017; Strumbelj, Kononenko 2014), and every order is followed by its
-reverse with the next row, which cancels most of the error where columns act in pairs. Whatever the orders are, base
-value and contributions sum to the prediction. Columns in which the two rows agree cost nothing.
+of the interventional Shapley value (Lundberg, Lee 2017; Strumbelj, Kononenko 2014). Every order is followed by its
+reverse, so that there is no error from the choice of orders where columns act alone or in pairs. Whatever the orders
+are, base value and contributions sum to the prediction. Columns in which the two rows agree cost nothing.
 """
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,8 +16,8 @@ from omkl.arrays import Index, Matrix, Tensor, Vector
 from omkl.explain.background import spread
 from omkl.explain.view import View, same
 
-SAMPLES = 32  # rows of the background, each with an order of the columns
-MAX_PREDICTIONS = 20_000  # for one row; where columns are many there are fewer samples
+SAMPLES = 32  # rows of the background, each with an order of the columns and its reverse
+MAX_PREDICTIONS = 40_000  # for one row; where columns are many there are fewer samples
 MIN_SAMPLES = 4
 
 
@@ -25,8 +25,8 @@ MIN_SAMPLES = 4
 class Explanation:
     """Contributions of columns to predictions.
 
-    base : float or ndarray of shape (outputs,)
-        The mean prediction for rows of the background.
+    base : ndarray of shape (rows,) or (rows, outputs)
+        The mean prediction for rows of the background; the same for all rows that one model predicts.
     contributions : ndarray of shape (rows, columns) or (rows, columns, outputs)
         They sum to the difference between prediction and base.
     predictions : ndarray of shape (rows,) or (rows, outputs)
@@ -37,7 +37,7 @@ class Explanation:
         The labels, or the names of several targets; empty for one number.
     """
 
-    base: float | Vector
+    base: Vector | Matrix
     contributions: Matrix | Tensor
     predictions: Vector | Matrix
     columns: list[Hashable]
@@ -66,38 +66,27 @@ class Explanation:
 
 def explain(view: View, X: Matrix) -> Explanation:
     """The contributions to the predictions for rows of features."""
-    samples = max(MIN_SAMPLES, min(SAMPLES, MAX_PREDICTIONS // max(len(view.columns), 1)))
+    samples = max(MIN_SAMPLES, min(SAMPLES, MAX_PREDICTIONS // max(2 * len(view.columns), 1)))
     background = view.background[spread(len(view.background), samples)]
     starts, ends = view.predict(background), view.predict(X)
     parts = np.zeros((len(X), len(view.columns), ends.shape[1]))
     for x, end, part in zip(X, ends, parts, strict=True):
-        for k, order in enumerate(orders(len(view.columns), len(background))):
-            add_chain(view, background[k], x, order, starts[k], end, part)
-    parts /= len(background)
+        rng = np.random.default_rng(0)  # a row has the same explanation whatever rows it comes with
+        for b, start in zip(background, starts, strict=True):
+            order = rng.permutation(len(view.columns))
+            for each in (order, order[::-1]):
+                add_chain(view, b, x, each, start, end, part)
+    parts /= max(2 * len(background), 1)
     columns: list[Hashable] = [column.name for column in view.columns]
     values = [[column.value(x) for column in view.columns] for x in X]
-    base: Vector = starts.mean(axis=0)
+    base = np.tile(starts.mean(axis=0), (len(X), 1))
     return Explanation(
-        base if len(view.outputs) else float(base[0]),
-        view.named(parts),
-        view.named(ends),
-        columns,
-        values,
-        list(view.outputs),
-    )
-
-
-def orders(columns: int, n: int) -> Iterator[Index]:
-    """So many orders of the columns, every second one the reverse of that before it; always the same ones."""
-    rng = np.random.default_rng(0)
-    order = np.empty(0, np.intp)
-    for k in range(n):
-        order = order[::-1] if k % 2 else rng.permutation(columns)
-        yield order
+        view.named(base), view.named(parts), view.named(ends), columns, values, list(view.outputs)
+    )  # fmt: skip
 
 
 def add_chain(view: View, start: Vector, x: Vector, order: Index, first: Vector, last: Vector, part: Matrix) -> None:
-    """Add to `part`, (columns, outputs), how the prediction changes while `start` becomes `x` in this order."""
+    """Add to `part`, (columns, outputs), how the prediction changes from `first` to `last` while `start` becomes x."""
     agree = same(start, x)
     moved = [k for k in order.tolist() if not agree[view.columns[k].places].all()]
     rows = np.tile(start, (max(len(moved) - 1, 0), 1))

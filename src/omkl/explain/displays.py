@@ -165,11 +165,11 @@ class ContributionsDisplay(Display):
     def plot(self, ax: "Axes | None" = None) -> Self:
         """Draw a bar for each column, each beginning where the one above it ends."""
         e, row = self.explanation, self.row
-        parts, base, prediction = e.contributions[row], e.base, e.predictions[row]
+        parts, base, prediction = e.contributions[row], e.base[row], e.predictions[row]
         name = "prediction"
         if e.outputs:
             place = e.place(row, self.output)
-            parts, base, prediction = parts[:, place], np.asarray(e.base)[place], prediction[place]
+            parts, base, prediction = parts[:, place], base[place], prediction[place]
             name = f"of {e.outputs[place]}"
         order = np.argsort(-np.abs(parts), kind="stable")
         shown, rest = order[:MOST], order[MOST:]
@@ -177,13 +177,13 @@ class ContributionsDisplay(Display):
         steps = parts[shown]
         if len(rest):
             names, steps = [*names, f"{len(rest)} other columns"], np.append(steps, parts[rest].sum())
-        ends = float(np.asarray(base)) + np.cumsum(steps)
+        ends = float(base) + np.cumsum(steps)
         ax = new_axes(ax, 1.2 + 0.3 * len(names))
         ax.barh(names, steps, left=ends - steps, color=[FOR if step >= 0 else AGAINST for step in steps])
-        for value, label in ((float(np.asarray(base)), "base value"), (float(prediction), name)):
+        for value, label in ((float(base), "base value"), (float(prediction), name)):
             ax.axvline(value, color="0.5", linewidth=1, linestyle="--" if label == "base value" else "-")
         ax.invert_yaxis()
-        ax.set(xlabel=f"{name}: from {brief(float(np.asarray(base)))} (base value) to {brief(float(prediction))}")
+        ax.set(xlabel=f"{name}: from {brief(float(base))} (base value) to {brief(float(prediction))}")
         return self._drawn(ax)
 
 
