@@ -20,7 +20,7 @@ from omkl_lab.parallel import Unit, run_parallel
 
 RESULTS, PAGE = Path("results/explanations.json"), Path("docs/explain.md")
 COMMAND = "python -m omkl_lab.explanations"
-ROWS, SEEDS, EXPLAINED = 2000, 5, 20
+ROWS, SEEDS, EXPLAINED = 2000, 3, 5
 COSTS = (5, 10, 30, 100)  # columns
 
 Function = Callable[[Matrix], Vector]

@@ -27,7 +27,7 @@ BACKWARDS = 0.01  # share of steps of a time axis that may lead into the past
 class WorstRow(NamedTuple):
     """A row whose prediction was far off."""
 
-    loss: float  # absolute error, or minus the logarithm of the probability of the true label
+    loss: float  # absolute error, or minus the probability of the true label, which is the larger the worse
     row: int
     y_true: float | str
     y_pred: float | str | None
@@ -49,13 +49,11 @@ class Details:
     def score(self, predictions: Predictions, losses: Vector) -> None:
         """Rows with a target. `losses` are squared errors, or 1 where the label is wrong."""
         p = predictions
-        if p.true_probability is not None:
-            off: Vector = -np.log(np.clip(p.true_probability, 1e-15, 1.0))
-        else:
-            off = np.sqrt(losses)
+        off: Vector = np.sqrt(losses) if p.true_probability is None else -p.true_probability
+        least = 0.0 if p.true_probability is None else -0.5
         some = np.argsort(-off, kind="stable")[:WORST]
         found = [WorstRow(float(off[k]), int(p.rows[k]), plain(p.y_true[k]), plain(p.y_pred[k])) for k in some]
-        known = [row for row in found if row.y_pred is not None and row.loss > 0 and math.isfinite(row.loss)]
+        known = [row for row in found if row.y_pred is not None and row.loss > least and math.isfinite(row.loss)]
         self.worst = sorted([*self.worst, *known], key=lambda row: (-row.loss, row.row))[:WORST]
         for key, loss in zip((p.keys or ()) if self.by_key else (), losses.tolist(), strict=False):
             if key in self.keys or len(self.keys) < MAX_KEYS:
@@ -64,12 +62,21 @@ class Details:
                 counts[1] += loss
 
     def note_times(self, rows: Index, days: Vector) -> None:
-        """The times of rows, of which some are kept at equal distances."""
-        known = (rows % self.stride == 0) & ~np.isnan(days)
-        self.times += zip(rows[known].tolist(), days[known].tolist(), strict=True)
-        while len(self.times) > MAX_TIMES:
+        """The times of rows, of which some are kept at equal distances, and that of the latest."""
+        rows, days = rows[~np.isnan(days)], days[~np.isnan(days)]
+        some = (rows - 1) % self.stride == 0
+        times = [*self.times[: len(self.times) - self.odd], *zip(rows[some].tolist(), days[some].tolist(), strict=True)]
+        while len(times) > MAX_TIMES:
             self.stride *= 2
-            self.times = [pair for pair in self.times if pair[0] % self.stride == 0]
+            times = [pair for pair in times if (pair[0] - 1) % self.stride == 0]
+        self.times = times
+        if len(rows) and (rows[-1] - 1) % self.stride:
+            self.times = [*times, (int(rows[-1]), float(days[-1]))]
+
+    @property
+    def odd(self) -> int:
+        """How many of the times are of the latest row only."""
+        return int(bool(self.times) and (self.times[-1][0] - 1) % self.stride != 0)
 
     def time_axis(self) -> tuple[Vector, Vector] | None:
         """(rows, days) for a time axis; None where there is no column of times, or they do not increase."""
@@ -120,7 +127,7 @@ class Details:
             return self
         lists = [claims.mapping(body, "the details")[name] for name in ("worst", "keys", "times", "importance",
                                                                         "reasons")]  # fmt: skip
-        most = (WORST, MAX_KEYS, MAX_TIMES, MOMENTS, 256)
+        most = (WORST, MAX_KEYS, MAX_TIMES + 1, MOMENTS, 256)
         demand(all(isinstance(part, list) and len(part) <= n for part, n in zip(lists, most, strict=True)),
                "the details of the history are too long")  # fmt: skip
         self.stride = claims.count(body["stride"], "the stride of times", 1)
