@@ -262,9 +262,8 @@ class Online(Locked):
     @property
     def extra(self) -> Vector:
         """(shape.extras,): the algorithm's further values about the next round, such as half widths of intervals."""
-        with self._lock:
-            out = np.empty(self.shape.extras)
-            self._runner.extra(out)
+        out = np.empty(self.shape.extras)
+        self.look(lambda *_: self._runner.extra(out))
         return out
 
     @property

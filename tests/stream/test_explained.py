@@ -59,7 +59,7 @@ def test_saved_models_explain_their_predictions(options: dict[str, Any], tmp_pat
     found = loaded.explain(some)
     np.testing.assert_allclose(found.base + found.contributions.sum(axis=1), loaded.predict(some), atol=1e-9)
     assert {"at", "heat", "day"} <= set(found.columns)
-    assert ("y lag 24" in found.columns) == ("lags" in options)
+    assert ("target lag 24" in found.columns) == ("lags" in options)
     assert {"heat", "day"} <= set(loaded.importance_)
     effect = loaded.effect("day") if "by" not in options else loaded.effect("day", key="m2")
     assert effect.values == ["weekend", "workday"]

@@ -51,10 +51,10 @@ class Details:
         p = predictions
         off: Vector = np.sqrt(losses) if p.true_probability is None else -p.true_probability
         least = 0.0 if p.true_probability is None else -0.5
-        some = np.argsort(-off, kind="stable")[:WORST]
-        found = [WorstRow(float(off[k]), int(p.rows[k]), plain(p.y_true[k]), plain(p.y_pred[k])) for k in some]
-        known = [row for row in found if row.y_pred is not None and row.loss > least and math.isfinite(row.loss)]
-        self.worst = sorted([*self.worst, *known], key=lambda row: (-row.loss, row.row))[:WORST]
+        known = np.flatnonzero([value is not None for value in p.y_pred] & (off > least) & np.isfinite(off))
+        some = known[np.argsort(-off[known], kind="stable")[:WORST]]
+        found = [WorstRow(float(off[k]) + 0.0, int(p.rows[k]), plain(p.y_true[k]), plain(p.y_pred[k])) for k in some]
+        self.worst = sorted([*self.worst, *found], key=lambda row: (-row.loss, row.row))[:WORST]
         for key, loss in zip((p.keys or ()) if self.by_key else (), losses.tolist(), strict=False):
             if key in self.keys or len(self.keys) < MAX_KEYS:
                 counts = self.keys.setdefault(key, [0.0, 0.0])
