@@ -17,6 +17,7 @@ from omkl_lab import (
     categories,
     coverage,
     draws,
+    explanations,
     fleets,
     forecasts,
     interfaces,
@@ -142,6 +143,7 @@ def pages(project: Path, run: str | None = None) -> dict[Path, str]:
         (related.PAGE, related.COMMAND, related.quoted(read_json(project / related.RESULTS))),
         (rare.PAGE, rare.COMMAND, rare.quoted(read_json(project / rare.RESULTS))),
         (serve_load.PAGE, serve_load.COMMAND, serve_load.quoted(read_json(project / serve_load.RESULTS))),
+        (explanations.PAGE, explanations.COMMAND, explanations.quoted(read_json(project / explanations.RESULTS))),
         (forecasts.PAGE, forecasts.COMMAND, forecasts.quoted(read_json(project / forecasts.RESULTS))),
     )
     texts: dict[Path, str] = {}  # a page may have parts of several commands

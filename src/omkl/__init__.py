@@ -9,6 +9,7 @@ _HOMES = {
     "omkl.algorithms.graph_mkl": ("GraphSettings",),
     "omkl.online": ("Online",),
     "omkl.estimators.sklearn.lags": ("Lags",),
+    "omkl.explain.displays": ("ImportanceDisplay", "EffectDisplay", "ContributionsDisplay"),
     "omkl.errors": ("DivergenceError", "BudgetWarning", "SharedFeaturesWarning", "ModelFileError"),
     "omkl.estimators.sklearn.encoder": ("TableEncoder",),
     "omkl.persist": ("save", "load", "to_bytes", "from_bytes"),

@@ -9,6 +9,9 @@ from omkl.errors import SharedFeaturesWarning as SharedFeaturesWarning
 from omkl.estimators.sklearn.encoder import TableEncoder as TableEncoder
 from omkl.estimators.sklearn.estimators import *  # noqa: F403  # all of its classes, as at run time
 from omkl.estimators.sklearn.lags import Lags as Lags
+from omkl.explain.displays import ContributionsDisplay as ContributionsDisplay
+from omkl.explain.displays import EffectDisplay as EffectDisplay
+from omkl.explain.displays import ImportanceDisplay as ImportanceDisplay
 from omkl.kernels import Cauchy as Cauchy
 from omkl.kernels import Gaussian as Gaussian
 from omkl.kernels import Kernel as Kernel

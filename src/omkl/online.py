@@ -1,6 +1,7 @@
 """Online: an algorithm with its problem, its state and its random generator; the one object that changes."""
 
 import warnings
+from collections.abc import Callable
 from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
@@ -212,8 +213,7 @@ class Online(Locked):
             self.evaluations += evaluated
             if done < len(X):
                 raise self._diverged(X[done], done)
-            if self.shape.budget is not None:
-                self._warn_if_full(len(X))
+            self._warn_if_full(len(X))
         return out.reshape(-1, self.shape.outputs) if self.algorithm.distribution else out
 
     def run_whole(self, X: Matrix, y: Vector, weight: Vector | None = None, extra: Matrix | None = None) -> Matrix:
@@ -242,29 +242,28 @@ class Online(Locked):
     @property
     def state(self) -> Any:
         """A copy of the state, as the algorithm's module defines it."""
-        with self._lock:
-            return copied(self._runner.state)
+        return self.look(lambda _, state: copied(state))
+
+    @locked
+    def look(self, what: Callable[[Any, Any], Any]) -> Any:
+        """What a function of problem and state returns."""
+        return what(self.problem, self._runner.state)
 
     @property
     def kernel_weights(self) -> Vector:
         """(N,): the weight of every kernel in the prediction; they sum to at most 1."""
-        with self._lock:
-            return self.algorithm.kernel_weights(self.problem, self._runner.state)
+        return self.look(self.algorithm.kernel_weights)  # type: ignore[no-any-return]  # what the function returns
 
     @property
     def started(self) -> int | None:
         """The round in which what predicts now began to learn; None where the algorithm never replaces it."""
-        if self.algorithm.started is None:
-            return None
-        with self._lock:
-            return self.algorithm.started(self.problem, self._runner.state)
+        return None if self.algorithm.started is None else self.look(self.algorithm.started)
 
     @property
     def extra(self) -> Vector:
         """(shape.extras,): the algorithm's further values about the next round, such as half widths of intervals."""
-        with self._lock:
-            out = np.empty(self.shape.extras)
-            self._runner.extra(out)
+        out = np.empty(self.shape.extras)
+        self.look(lambda *_: self._runner.extra(out))
         return out
 
     @property
@@ -313,8 +312,8 @@ class Online(Locked):
         return self._on_same_problem(rng, None)
 
     def _on_same_problem(self, rng: np.random.Generator | int | None, start: Checkpoint | None) -> "Online":
-        name, backend, compiled = self.algorithm.name, self.backend, self._compiled
-        return Online(name, self.problem, rng, backend=backend, checkpoint=start, isa=self._isa, compiled=compiled)
+        own: dict[str, Any] = {"backend": self.backend, "isa": self._isa, "compiled": self._compiled}
+        return Online(self.algorithm.name, self.problem, rng, checkpoint=start, **own)
 
     def __deepcopy__(self, memo: dict[int, object]) -> "Online":
         return self.copy()
@@ -334,8 +333,8 @@ class Online(Locked):
 
     def _return_unused(self) -> None:
         """Turn the generator back; single rows draw uniform numbers ahead."""
-        if self._runner.unused:
-            self._pcg.advance(-self._runner.unused)
+        if unused := self._runner.unused:
+            self._pcg.advance(-unused)
             self._runner.supply(np.empty(0))
 
     def _diverged(self, x: Vector, row: int) -> DivergenceError:

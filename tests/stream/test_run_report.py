@@ -62,7 +62,7 @@ def test_the_report_is_one_file_that_requests_nothing_else(numbers: Outcome):
 def test_a_report_on_numbers_has_all_its_charts_and_notices(numbers: Outcome):
     page = run_report.page(numbers)
     found = charts_of(page)
-    assert set(found) == {"error", "predictions", "residuals", "coverage", "weights"}
+    assert set(found) == {"error", "predictions", "residuals", "coverage", "weights", "importance"}
     assert all(choice["chart"]["about"] and choice["chart"]["data"] for part in found.values() for choice in part)
     assert f"{numbers.summary['rmse']:.4g}" in page
     assert "column &#39;a&#39; has empty cells" in page
@@ -94,7 +94,7 @@ def test_stacked_weights_sum_to_one_with_and_without_experts_that_have_no_kernel
 def test_the_confusion_matrix_counts_every_row_for_which_a_label_was_predicted(labels: Outcome):
     page = run_report.page(labels)
     found = charts_of(page)
-    assert set(found) == {"error", "log_loss", "confusion", "calibration", "weights"}
+    assert set(found) == {"error", "log_loss", "confusion", "roc", "calibration", "weights", "importance"}
     counts = np.array(found["confusion"][0]["chart"]["data"][0]["customdata"])
     assert counts.sum() == labels.summary["scored"] - 1  # nothing was known before the first row
     right = np.trace(counts) / labels.summary["scored"]
@@ -115,7 +115,8 @@ def test_a_few_rows_are_enough_for_a_report(rows: int, tmp_path: Path):
 
 
 def test_models_by_key_have_a_report_without_probabilities_and_weights(tmp_path: Path):
-    for labels, charts in (((), {"error", "predictions", "residuals"}), (("no", "yes"), {"error", "confusion"})):
+    numbers, kinds = {"error", "predictions", "residuals", "importance"}, {"error", "confusion", "importance"}
+    for labels, charts in (((), numbers), (("no", "yes"), kinds)):
         path = written(tmp_path / "y.csv", 300, labels=labels)
         lines = path.read_text().splitlines()
         path.write_text("".join(f"{line},{'key' if k == 0 else k % 3}\n" for k, line in enumerate(lines)))

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Generic, Literal, NamedTuple, Protocol, Self, 
 import numpy as np
 
 from omkl.algorithms.weights import normalised
-from omkl.arrays import Arrays, Index, Matrix, Vector
+from omkl.arrays import Arrays, Index, Mask, Matrix, Vector
 from omkl.engine import Native
 from omkl.kernels import Kernel
 
@@ -85,6 +85,14 @@ class Shape(NamedTuple):
     extras: int = 0  # further values about each round that are reported on request
 
 
+class Replaced(NamedTuple):
+    """When the experts in use took the place of others, and what was different from before."""
+
+    began: int  # the round in which they began to learn, because of what had changed
+    inputs: Mask  # (inputs,)  whose location or scale differs; sparse ones are not judged
+    target: bool  # whether that of the target does
+
+
 def unchanged(problem: object, state: T) -> T:
     return state
 
@@ -107,6 +115,14 @@ def nothing(problem: object, state: object) -> Vector:
 
 def no_rows(problem: object, state: object) -> None:
     return None
+
+
+def no_recent_rows(problem: object, state: object, n: int) -> None:
+    return None
+
+
+def none_other(problem: object, state: object) -> dict[str, float]:
+    return {}
 
 
 def log_w_shares(problem: object, state: Any) -> Vector:
@@ -158,9 +174,15 @@ class Algorithm(Generic[P, S]):
         The array of the State that changes its sign where the signs of all targets do; for labels learned as signs.
     kernel_weights
         (problem, state) -> (N,) weights of the kernels in the prediction; they sum to at most 1.
+    other_experts
+        (problem, state) -> weights in the prediction of experts that use no kernel, by what they are.
+    recent_rows
+        (problem, state, n) -> at most n of the rows learned last, unscaled, where the state has them.
     started
         (problem, state) -> the round in which what predicts now began to learn, where the algorithm replaces it when
         the stream changes.
+    replaced
+        (problem, state) -> that round and what was different from before; None if nothing was replaced.
     extra
         (problem, state) -> (extras,) further values about the next round, beside its prediction, such as the half
         widths of intervals.
@@ -210,7 +232,10 @@ class Algorithm(Generic[P, S]):
     first_rows: Callable[[P, S], tuple[Matrix, Vector, Vector] | None] = no_rows
     coefficients: str = "theta"
     kernel_weights: Callable[[P, S], Vector] = log_w_shares
+    other_experts: Callable[[P, S], dict[str, float]] = none_other
+    recent_rows: Callable[[P, S, int], Matrix | None] = no_recent_rows
     started: Callable[[P, S], int] | None = None
+    replaced: Callable[[P, S], Replaced | None] = no_rows
     extra: Callable[[P, S], Vector] = nothing
     stable: Callable[[P], bool] = unknown
     divergence_advice: Callable[[P], str] = scale_the_data

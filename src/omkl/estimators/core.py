@@ -20,6 +20,8 @@ from omkl.estimators.id_column import CODES, label_code
 from omkl.estimators.inputs import NamedInputs
 from omkl.estimators.label_order import LabelOrder, warn_of_order
 from omkl.estimators.rows import Cells
+from omkl.explain.changes import Change, changes_of
+from omkl.explain.columns import InputColumn, columns_of
 from omkl.lock import locked
 from omkl.online import Online
 from omkl.persist import Arrays, Json, demand, require_finite
@@ -96,6 +98,20 @@ class Core(NamedInputs, ABC):
     def kernel_weights(self) -> Matrix:
         """(predictors, N): the weight of every kernel in the prediction."""
         return np.array([online.kernel_weights for online in self.predictors])
+
+    def input_columns(self) -> list[InputColumn]:
+        """The columns that the features of a row were made of, as users know them."""
+        encoded = {} if self.encoder is None else self.encoder.columns
+        owns = {column.own: name for name, column in encoded.items()}
+        return columns_of(self.names, owns, {name for name, column in encoded.items() if column.kind == "time"})
+
+    @locked
+    def last_changes(self) -> list[Change]:
+        """The last change that new experts were the answer to, if there has been any."""
+        places: dict[int, Hashable] = {
+            int(place): column.name for column in self.input_columns() for place in column.places
+        }
+        return changes_of(self.online, [places[k] for k in range(len(places))])
 
     # Model files
 

@@ -6,25 +6,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from omkl.arrays import Index, Mask, Vector
+from omkl.explain.displays import new_axes
 from omkl.kernels import Kernel
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-def _axes(ax: "Axes | None") -> "Axes":
-    if ax is not None:
-        return ax
-    try:
-        import matplotlib.pyplot as plt
-    except ImportError:
-        raise ImportError("plots need matplotlib: pip install 'omkl[plot]'") from None
-    return plt.subplots(figsize=(8, 3.5), layout="constrained")[1]
-
-
 def weights(kernels: Sequence[Kernel], weight: Vector, ax: "Axes | None" = None) -> "Axes":
     """Weight over length scale, one series for each family."""
-    ax = _axes(ax)
+    ax = new_axes(ax)
     families = [type(kernel).__name__ for kernel in kernels]
     scales = np.array([kernel.length_scale for kernel in kernels])
     for family in dict.fromkeys(families):
@@ -41,7 +32,7 @@ def graph(kernels: Sequence[Kernel], A: Mask, cover: Index, refined: Mask, ax: "
     """Arcs from a node to its out-neighbours, in the order of the dictionary; edges added by refinement are red."""
     from matplotlib.patches import FancyArrowPatch
 
-    ax = _axes(ax)
+    ax = new_axes(ax)
     N = len(kernels)
     for i, j in zip(*np.nonzero(refined & ~np.eye(N, dtype=bool)), strict=True):
         ax.add_patch(

@@ -6,7 +6,10 @@ from typing import Protocol, TypedDict
 import numpy as np
 
 from omkl.arrays import Array, Matrix
+from omkl.explain.changes import Change
 from omkl.online import Online
+
+MAX_CHANGES = 1000
 
 
 class Stats(TypedDict):
@@ -25,6 +28,7 @@ class Learned(Protocol):
 
     @property
     def online(self) -> Online: ...
+    def last_changes(self) -> list[Change]: ...
 
 
 class Tally:
@@ -41,6 +45,7 @@ class Tally:
         self.squares = 0.0
         self.right: int | None = None  # None for numbers
         self.changes: list[int] = []
+        self.events: list[Change] = []  # the same, with what had changed
         self._start: int | None = None  # of the experts in use
 
     def numbers(self, y_pred: Matrix, y: Matrix) -> None:
@@ -68,9 +73,11 @@ class Tally:
     def follow(self, core: Learned | None) -> None:
         """Notice whether other experts have taken over."""
         start = None if core is None else core.online.started
-        if start is not None and start != self._start:
+        if core is not None and start is not None and start != self._start:
             if self._start is not None:
-                self.changes = [*self.changes, start][-1000:]
+                self.changes = [*self.changes, start][-MAX_CHANGES:]
+            if self._start is not None or start:  # of a model that came from a file, the last one
+                self.events = [*self.events, *core.last_changes()][-MAX_CHANGES:]
             self._start = start
 
     def stats(self, core: Learned | None) -> Stats:

@@ -1,18 +1,14 @@
-"""Predictions as a client sees them, and what contributed to them."""
+"""Predictions as a client sees them."""
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
-from omkl.arrays import Array, Vector
-from omkl.encoder.table import Batch
+from omkl.arrays import Array
 from omkl.serve.bodies import Row
 from omkl.stream.predictions import Predictions
 
 MAX_EXPLAINED = 20  # rows of a request
-MAX_COLUMNS = 50  # of a row
 
 
 def answers_of(predictions: Predictions, all_probabilities: bool = False) -> list[Row]:
@@ -47,32 +43,3 @@ def _finite(values: Array) -> list[Any]:
         plain[~known] = None
     out: list[Any] = plain.tolist()
     return out
-
-
-def contributions(predict: Callable[[Batch], Predictions], batch: Batch, names: list[str]) -> list[dict[str, float]]:
-    """For each row and column, how much the prediction changes when the cell becomes known.
-
-    That is the difference to the prediction for the row without it: of numbers, or of the probability of the label
-    that is predicted. Contributions need not sum up to anything: inputs act together.
-    """
-    names = [name for name in names if name in batch.columns][:MAX_COLUMNS]
-    n = len(batch.rows)
-    copies: dict[str, pa.Array] = {}
-    for name, cells in batch.columns.items():
-        without = [pa.nulls(n, cells.type) if name == other else cells for other in names]
-        copies[name] = pa.concat_arrays([cells, *without])
-    found = predict(Batch(np.arange(1, n * (1 + len(names)) + 1), copies))
-    table = _values(found, n).reshape(1 + len(names), n)
-    return [dict(zip(names, (table[0, k] - table[1:, k]).tolist(), strict=True)) for k in range(n)]
-
-
-def _values(found: Predictions, n: int) -> Vector:
-    """(rows,): numbers, or the probability of the label that is predicted for the row as it came."""
-    if found.y_pred.dtype != object:
-        return found.y_pred.astype(np.float64)
-    if found.probabilities is None:  # of models per key
-        same = found.y_pred.reshape(-1, n) == found.y_pred[:n]
-        return np.asarray(same.reshape(-1), dtype=np.float64)
-    best = found.probabilities[:n].argmax(axis=1)
-    values: Vector = found.probabilities[np.arange(len(found.rows)), np.tile(best, len(found.rows) // n)]
-    return values

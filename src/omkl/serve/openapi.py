@@ -124,6 +124,7 @@ def _schemas(limits: Limits) -> Document:
             "row": count, "prediction": CELL, "interval": pair, "late": {"type": "boolean"},
             "intervals": {"type": "object", "additionalProperties": pair}, "probability": {"type": "number"},
             "probabilities": {"type": "object", "additionalProperties": {"type": "number"}},
+            "base": {"type": ["number", "null"]},
             "contributions": {"type": "object", "additionalProperties": {"type": ["number", "null"]}}}},
         "Labels": {"anyOf": [label, {"type": "array", "items": label, "minItems": 1}]},
         "Learned": {"type": "object", "properties": {"learned": count, "row": count, "unknown": names}},

@@ -7,17 +7,19 @@ import numpy as np
 import pyarrow as pa
 
 from omkl.arrays import Matrix
+from omkl.encoder.table import Batch
 from omkl.serve import answers
-from omkl.serve.answers import answers_of, contributions
+from omkl.serve.answers import answers_of
 from omkl.serve.bodies import Row, batch_of, batch_of_table, finite
-from omkl.serve.limits import Refused, invalid
+from omkl.serve.limits import invalid
 from omkl.serve.model import ServedModel
 from omkl.stream.display import kernel_name
+from omkl.stream.explaining import explain_rows, importance_of
 from omkl.stream.loaded import TableModel
 from omkl.stream.predictions import DEFAULT_COVERAGE
 
 SHOWN_KERNELS, SHOWN_INPUTS, SHOWN_ROWS, SHOWN_KEYS = 8, 12, 12, 1000
-JUDGED_ROWS = 16  # of the last, by which the importance of inputs is judged
+JUDGED_ROWS = 16  # that the model keeps, by which the importance of inputs is judged
 View = dict[str, Any]
 
 
@@ -48,13 +50,28 @@ def predict(served: ServedModel, rows: list[Row], table: pa.Table | None, want: 
     if want.explain:
         if len(batch.rows) > answers.MAX_EXPLAINED:
             raise invalid(f"at most {answers.MAX_EXPLAINED} rows of a request can be explained")
-        every = (want.coverages or (DEFAULT_COVERAGE,))[:1]
-        parts = contributions(lambda part: served.predict(part, every), batch, list(model.encoder.columns))
-        for answer, part in zip(out, parts, strict=True):
-            answer["contributions"] = {name: finite(value) for name, value in part.items()}
+        for k, answer in enumerate(out):
+            _add_contributions(
+                served, answer, Batch(batch.rows[:1], {n: a[k : k + 1] for n, a in batch.columns.items()})
+            )
     for answer in out:
         del answer["row"]
     return out
+
+
+def _add_contributions(served: ServedModel, answer: Row, row: Batch) -> None:
+    """What each column contributes to a number, or to the probability of the label that is predicted."""
+    with served.turns:  # of each row, so that learning need not wait for many
+        try:
+            found = explain_rows(served.model, row)
+        except ValueError as error:
+            raise invalid(str(error)) from None
+    base, parts = found.base[0], found.contributions[0]
+    if found.outputs:
+        place = found.place(0, answer["prediction"])
+        base, parts = base[place], parts[:, place]
+    answer["base"] = finite(float(base))
+    answer["contributions"] = {str(name): finite(float(v)) for name, v in zip(found.columns, parts, strict=True)}
 
 
 def _add_intervals(
@@ -82,19 +99,16 @@ class Importance:
         self._found: dict[str, float] = {}
 
     def get(self) -> dict[str, float]:
-        """By column, the mean absolute contribution to the predictions of the last rows."""
+        """By column, how much it accounts for in the predictions for rows that the model keeps."""
         served = self._served
-        if time.monotonic() < self._next or not served.recent or served.model.learned == 0:
+        if time.monotonic() < self._next or served.model.learned == 0:
             return self._found
-        rows = [row for row, _ in list(served.recent)[-JUDGED_ROWS:]]
         try:
-            parts = contributions(lambda part: served.predict(part, (DEFAULT_COVERAGE,)), batch_of(rows, 1),
-                                  list(served.model.encoder.columns))  # fmt: skip
-        except (Refused, ValueError, ArithmeticError):  # rows from which the model cannot predict
-            parts = []
-        names = list(parts[0]) if parts else []
-        found = {name: float(np.mean([abs(part[name]) for part in parts])) for name in names}
-        self._found = dict(sorted(found.items(), key=lambda pair: -pair[1])[:SHOWN_INPUTS])
+            with served.turns:
+                found = importance_of(served.model, JUDGED_ROWS)
+        except (ValueError, ArithmeticError):  # a model without rows to compare with, or one that diverged
+            found = {}
+        self._found = {str(name): value for name, value in list(found.items())[:SHOWN_INPUTS]}
         self._next = time.monotonic() + self._seconds
         return self._found
 

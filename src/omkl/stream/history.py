@@ -10,6 +10,7 @@ from omkl.arrays import Array, Index, Matrix, Vector
 from omkl.persist import Arrays, Json, claims, demand, float_array, require_finite
 from omkl.stream import ranking
 from omkl.stream.baselines import most_frequent, running_means
+from omkl.stream.details import Details
 from omkl.stream.linear import LinearModel
 from omkl.stream.model import StreamModel
 from omkl.stream.predictions import (
@@ -99,6 +100,7 @@ class History:
         self.confusion: Index = np.zeros((MAX_LABELS + 1, MAX_LABELS + 1), dtype=np.int64)  # true, predicted
         self.calibration: Matrix = np.zeros((CALIBRATION_BINS, 3))  # rows, sum of probabilities, correct rows
         self.ranks: Index = np.zeros((MAX_LABELS, 2, ranking.BINS), dtype=np.int64)  # rows by predicted probability
+        self.details = Details()
 
     def update(self, predictions: Predictions, late: LateTargets) -> None:
         """Add what a piece has brought."""
@@ -142,7 +144,8 @@ class History:
             # row after row, as addition depends on the order
             np.add.at(self.calibration, place, np.column_stack((np.ones(len(correct)), probability, correct)))
         before = set(self.places)
-        self._add_losses(p.rows, p.y_pred, p.y_true, inside, p.true_probability, p.linear)
+        losses = self._add_losses(p.rows, p.y_pred, p.y_true, inside, p.true_probability, p.linear)
+        self.details.score(p, losses)
         if p.probabilities is not None:
             self._rank(p.labels, p.probabilities, as_labels(p.y_true), before)
         self.scored += len(p.rows)
@@ -163,7 +166,8 @@ class History:
     def _add_losses(
         self, rows: Index, y_pred: Targets, y_true: Targets, inside: Matrix, true_probability: Vector | None,
         linear: Targets | None,
-    ) -> None:  # fmt: skip
+    ) -> Vector:  # fmt: skip
+        """Squared errors, or 1 for each label that is wrong."""
         n = len(y_pred)
         log_loss = linear_loss = np.zeros(n)
         if self.task == "regression":
@@ -185,6 +189,7 @@ class History:
             if true_probability is not None:
                 log_loss = -np.log(np.clip(true_probability, 1e-15, 1.0))
         self._bin(rows, np.column_stack((np.ones(n), loss, baseline, linear_loss, absolute, log_loss, inside)))
+        return loss
 
     def _place(self, label: str) -> int:
         if label not in self.places and len(self.places) < MAX_LABELS:
@@ -218,6 +223,7 @@ class History:
                 # a challenger that has taken over began to learn when the stream seemed to change
                 if self._incumbent_start not in (None, incumbent.start):
                     self.changes = [*self.changes, max(1, self.due - incumbent.age)][-BINS:]
+                    self.details.note_change(model, self.changes[-1])
                 self._incumbent_start = incumbent.start
             if self.snapshots.shape[1] == 1:
                 self.snapshots = np.empty((0, 1 + len(weights)))
@@ -225,6 +231,7 @@ class History:
             while len(self.snapshots) > SNAPSHOTS:
                 self.step *= 2
                 self.snapshots = self.snapshots[self.snapshots[:, 0] % self.step == 0]
+        self.details.observe(model, self.due, self.step)
         self.due = -(-row // self.step) * self.step
 
     # Results
@@ -285,7 +292,8 @@ class History:
         return {"task": self.task, "coverages": list(self.coverages), "linear": linear,
                 "width": self.width, "scored": self.scored, "stride": self.sample.stride,
                 "step": self.step, "due": self.due, "changes": self.changes, "born": self._incumbent_start,
-                "counts": list(self.counts.items()), "places": list(self.places)}  # fmt: skip
+                "counts": list(self.counts.items()), "places": list(self.places),
+                "details": self.details.encode()}  # fmt: skip
 
     @classmethod
     def decode(cls, body: Json, arrays: Arrays) -> "History":
@@ -328,6 +336,7 @@ class History:
         self.changes = [claims.count(row, "a change") for row in body["changes"]]
         if body["born"] is not None:
             self._incumbent_start = claims.count(body["born"], "born")
+        self.details = Details.decode(body.get("details"))
         self.counts = {claims.string(label, "a label"): claims.count(n, "a count") for label, n in body["counts"]}
         self.places = {label: k for k, label in enumerate(claims.strings(body["places"], "the labels"))}
         demand(len(body["places"]) == len(self.places) <= MAX_LABELS, "the labels of the history do not fit")

@@ -13,14 +13,19 @@ from omkl import persist
 from omkl.arrays import Vector
 from omkl.estimators.core import Core
 from omkl.estimators.cores import core_of
+from omkl.estimators.explaining import Explaining, Importance
 from omkl.estimators.outputs import OutputsCore
+from omkl.explain import Change, Expert
 from omkl.online import Online
+from omkl.stream import explaining
 from omkl.stream.checkpoint import Checkpoint
 from omkl.stream.display import kernel_name
 from omkl.stream.estimators import is_estimator
 from omkl.stream.model import StreamModel
 
 Facts = dict[str, persist.Json]
+SHOWN = 12  # columns, and experts
+JUDGED_ROWS = 16  # for the importance of columns
 
 
 def facts(path: str) -> Facts:
@@ -39,6 +44,8 @@ def describe(model: object, out: Facts) -> Facts:
     if core is None:
         return out | {"rows": 0}
     out |= {"learner": core.learner, "rows": core.online.t, "seed": core.seed, "features": [str(n) for n in core.names]}
+    if isinstance(model, Explaining):
+        out |= explained(model.importance_, model.experts_, core.last_changes())
     labels = [str(label) for label in core.labels]
     targets = {"targets": [str(name) for name in core.outputs]} if isinstance(core, OutputsCore) else {}
     return out | targets | ({"labels": labels} if labels else {}) | kernels_of(core)
@@ -76,6 +83,9 @@ def _(model: StreamModel, out: Facts) -> Facts:
     if model.task == "classification":
         out["labels"] = list(learner.labels)
     core = learner.first_core()
+    if model.learned:
+        found = explaining.importance_of(model, JUDGED_ROWS)
+        out |= explained(found, explaining.experts(model), explaining.last_changes(model))
     return out if core is None else out | kernels_of(core)
 
 
@@ -84,6 +94,18 @@ def _(online: Online, out: Facts) -> Facts:
     out |= {"kind": "Online", "learner": online.algorithm.name, "rows": online.t, "evaluations": online.evaluations}
     names = [str(kernel) for kernel in getattr(online.problem, "kernels", ())]
     return out | with_graph(online, names, online.kernel_weights)
+
+
+def explained(importance: Importance, experts: list[Expert], changes: list[Change]) -> Facts:
+    """What a model has learned, as JSON; importance of several targets is that for the first."""
+    if importance and isinstance(next(iter(importance.values())), dict):
+        importance = next(iter(importance.values()))
+    return {
+        "importance": [{"column": str(name), "importance": value} for name, value in importance.items()],
+        "experts": [{"expert": expert.name, "weight": expert.weight} for expert in experts],
+        "changes": [{"row": change.row, "what": list(change.what), "inputs": [str(name) for name in change.inputs],
+                     "text": str(change)} for change in changes],
+    }  # fmt: skip
 
 
 def kernels_of(core: Core) -> Facts:
@@ -132,11 +154,18 @@ def show(found: Facts, console: Console) -> None:
     if found.get("parameters"):
         chosen = ", ".join(f"{name}={json.dumps(value)}" for name, value in found["parameters"].items())
         table.add_row("parameters", escape(chosen))
+    for change in found.get("changes", []):
+        table.add_row("last change", escape(change["text"]))
+    others = [e for e in found.get("experts", []) if e["weight"] >= 0.005 and " kernel, " not in e["expert"]]
+    if others:  # the weights of kernels have a table of their own
+        table.add_row("other experts", escape(", ".join(f"{e['expert']} {e['weight']:.0%}" for e in others)))
     if found.get("targets"):
         table.add_row("targets", escape(", ".join(found["targets"][:20])))
     if found.get("labels"):
         table.add_row("labels", escape(", ".join(found["labels"][:20])))
     console.print(table)
+    if importance := found.get("importance"):
+        console.print(bars_of([(one["column"], one["importance"]) for one in importance[:SHOWN]], len(importance)))
     kernels = found.get("kernels", [])
     if kernels:
         top = max(kernel["weight"] for kernel in kernels) or 1.0
@@ -164,3 +193,15 @@ def show(found: Facts, console: Console) -> None:
         console.print(bars)
         if graph:
             console.print(f"graph: {graph['edges']} edges; * marks the dominating set", style="dim")
+
+
+def bars_of(importance: list[tuple[str, float]], columns: int) -> Table:
+    """The importance of columns as bars, the largest first."""
+    more = f", the first {len(importance)} of {columns} columns" if columns > len(importance) else ""
+    bars = Table(box=None, pad_edge=False, title=f"importance{more}", title_justify="left", title_style="bold")
+    for name in ("column", "", ""):
+        bars.add_column(name, overflow="fold")
+    most = importance[0][1] or 1.0
+    for column, value in importance:
+        bars.add_row(escape(column), f"{value:.3g}", "█" * round(24 * value / most))
+    return bars

@@ -13,7 +13,9 @@ from omkl.arrays import Array, Matrix, Tensor
 from omkl.encoder import Batch, of_frame, of_row
 from omkl.encoder.table import of_cells
 from omkl.estimators.cores import core_class
+from omkl.explain import Change, Effect, Expert, Explanation
 from omkl.lock import Locked, ModelLock, locked
+from omkl.stream import explaining
 from omkl.stream.keyed import ModelPerKey
 from omkl.stream.model import StreamModel
 from omkl.stream.names import listed
@@ -132,6 +134,37 @@ class TableModel(Locked):
                 model_of_key = learner.fleet[key]  # type: ignore[index]  # it is not pooled
                 out[given == key] = model_of_key.predict_interval(X[given == key], list(coverages))
         return out
+
+    # Explaining
+
+    @locked
+    def explain(self, X: "IntoDataFrame | Mapping[Hashable, object]") -> Explanation:
+        """How much each column, or lag, contributes to the prediction for each row of a frame, or a dictionary."""
+        batch = of_row(X) if isinstance(X, Mapping) else of_frame(X)
+        return explaining.explain_rows(self.model, self._checked(batch, learn=False))
+
+    @locked
+    def effect(self, column: Hashable, coverage: float = 0.8, key: Hashable = None) -> Effect:
+        """The mean prediction by the value of a column; of models per key name the key."""
+        return explaining.effect_of(self.model, column, coverage, None if key is None else str(key))
+
+    @property
+    def importance_(self) -> dict[Any, float]:
+        """By column, how much it accounts for in the predictions; of models per key the mean over some keys."""
+        with self._lock:
+            return explaining.importance_of(self.model)
+
+    @property
+    def experts_(self) -> list[Expert]:
+        """All parts of the prediction by name, the largest first; none of models per key."""
+        with self._lock:
+            return explaining.experts(self.model)
+
+    @property
+    def changes_(self) -> list[Change]:
+        """The last change of the stream that new experts were the answer to; none of models per key."""
+        with self._lock:
+            return explaining.last_changes(self.model)
 
     # Learning
 

@@ -91,13 +91,14 @@ class Predictions(NamedTuple):
         return dict(zip(self.coverages, ends, strict=True))
 
     def where(self, mask: Mask) -> "Predictions":
-        """Some of the rows; their keys are left out."""
+        """Some of the rows."""
 
         def some(values: NDArray[np.float64] | None) -> NDArray[np.float64] | None:
             return None if values is None else values[mask]
 
+        keys = None if self.keys is None else [key for key, there in zip(self.keys, mask, strict=True) if there]
         return Predictions(
-            self.rows[mask], None, self.y_pred[mask], some(self.lower), some(self.upper), some(self.probability),
+            self.rows[mask], keys, self.y_pred[mask], some(self.lower), some(self.upper), some(self.probability),
             self.y_true[mask], some(self.true_probability), self.labels, some(self.probabilities), self.coverages,
             None if self.linear is None else self.linear[mask],
         )  # fmt: skip

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from omkl.arrays import Index, Mask
+from omkl.arrays import Index, Mask, Vector
 from omkl.encoder.columns import Encoded, Encoder
 from omkl.encoder.table import Batch
 from omkl.estimators.id_column import CODES
@@ -29,6 +29,13 @@ class Prepared(NamedTuple):
     roles: Index  # (n,) LEARN, PREDICT or LATE
     positions: Index  # (n,) of each row in its series, where there are lags; of the last row where it is LATE
     encoded: Encoded  # of the rows that are not LATE
+
+    def days(self, encoder: Encoder) -> tuple[Index, Vector] | None:
+        """Rows and their times, in days since 1970, by the first column of timestamps; None if there is none."""
+        own = next((column.own for column in encoder.columns.values() if column.kind == "time"), None)
+        if own is None or own not in self.encoded.features:
+            return None
+        return self.rows[self.roles != LATE], self.encoded.features[own]
 
 
 class Preparer:

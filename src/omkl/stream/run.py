@@ -177,10 +177,14 @@ class Run:
                     task = self.model.task or "regression"
                     linear = LinearModel(task) if self.model.horizon == 1 else None  # it predicts one row ahead only
                     self.history = History(task, self.options.coverages, linear)
+                self.history.details.by_key = self.model.preparer.by is not None
+                self.history.details.judges = self.options.report is not None
                 predictions, late = self.model.learn(prepared, self.history, self.history.linear)
                 # what is carried along stays as it is written: 007 is not 7
                 self.reading.numbers = self.model.preparer.plain_numbers() - set(self.options.keep)
                 self.history.update(predictions, late)
+                if (days := prepared.days(self.model.encoder)) is not None:
+                    self.history.details.note_times(*days)
                 if self.writer is None:  # not before there is something to write, so that an error leaves no empty file
                     self._open()
                 if self.writer is not None:

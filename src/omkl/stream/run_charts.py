@@ -8,6 +8,7 @@ import numpy as np
 from omkl.arrays import Matrix, Vector
 from omkl.estimators.rows import in_order
 from omkl.report.charts import Chart, Choice, Part, chart, choice, digits
+from omkl.stream.detail_charts import roc_curves
 from omkl.stream.error_charts import BASELINE, MODEL, Curve, coverage_over_time, line, over_time, percent
 from omkl.stream.history import History
 
@@ -107,6 +108,7 @@ def classification_charts(history: History) -> dict[str, list[Choice]]:
             baselines(history, "most frequent label", lambda loss: 1 - loss), percent=True,
         ),
         "confusion": confusion_matrix(history),
+        "roc": roc_curves(history),
         "calibration": calibration_curve(history),
     }  # fmt: skip
     if history.bins[:, history.columns.index("log_loss")].any():

@@ -13,6 +13,7 @@ from omkl.stream.model import StreamModel
 LEADING_COLOURS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#b58900")
 REST_COLOUR, NO_KERNEL_COLOUR = "#8a8f98", "#c4c8ce"
 NO_KERNEL = "trees, linear model and memory"  # GraphMKL's experts that have no kernel
+NEWEST = 0.15  # share of the newest snapshot in an average
 VISIBLE = 0.005  # a smaller weight is not shown
 
 
@@ -25,11 +26,22 @@ def weight_charts(model: StreamModel, history: History, rows: int) -> list[Choic
     if table.shape[1] != 1 + len(now):
         table = np.empty((0, 1 + len(now)))
     table = np.vstack((table[table[:, 0] < rows], [rows, *now]))
-    at, weights = table[:, 0].astype(int).tolist(), table[:, 1:]
+    at, weights = table[:, 0].astype(int).tolist(), averaged(table[:, 1:])
     names = [kernel_name(str(kernel)) for kernel in model.kernels]
     out = [choice("all kernels", heat_map(at, weights, names))]
     if len(at) > 1:
         out.insert(0, choice("the leading kernels", stacked_areas(at, weights, names)))
+    return out
+
+
+def averaged(weights: Matrix) -> Matrix:
+    """Each row the mean over it and those before it, of which the latest count most.
+
+    Evidence is forgotten within some ten rows, and weights jump with it: their plot would be unreadable.
+    """
+    out = weights.copy()
+    for k in range(1, len(out)):
+        out[k] = out[k - 1] + max(1 / (k + 1), NEWEST) * (weights[k] - out[k - 1])
     return out
 
 

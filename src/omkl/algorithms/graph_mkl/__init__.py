@@ -15,6 +15,7 @@ the ends of lines are its numbers. The parts:
     trees, wide           boosted trees, and least squares on many random features
     repeats               rows that come again, and the weights of rows compared with each other
     learning, state       one set of experts, and both
+    inspection            what there is to see of a state: experts, rows that are kept, the last change
 """
 
 from typing import NamedTuple
@@ -25,6 +26,7 @@ from omkl.algorithms.base import Algorithm
 from omkl.algorithms.descent import require_bounded, require_finite
 from omkl.algorithms.graph_mkl import archive, change, intervals, large, learning, mixture, repeats, scaling, selection
 from omkl.algorithms.graph_mkl.experts import label_probabilities
+from omkl.algorithms.graph_mkl.inspection import kernel_weights, other_experts, recent_rows, replaced
 from omkl.algorithms.graph_mkl.large import Forecast
 from omkl.algorithms.graph_mkl.mixture import Evaluations
 from omkl.algorithms.graph_mkl.problem import Problem, build, check_problem, shape, stable, uniforms, widened
@@ -42,7 +44,6 @@ from omkl.algorithms.graph_mkl.state import (
     with_set,
 )
 from omkl.algorithms.graph_mkl.upgrade import ADDED, BEFORE, RENAMED, upgrade
-from omkl.algorithms.weights import normalised
 from omkl.arrays import Index, Mask, Vector
 from omkl.engine.native import Native
 
@@ -254,17 +255,6 @@ def half_widths(problem: Problem, state: State) -> Vector:
     return state.calibration.half_widths if problem.task == "regression" else np.zeros(0)
 
 
-def kernel_weights(problem: Problem, state: State) -> Vector:
-    """(N,): of every kernel in the incumbent's mixture; experts on no kernel have the rest to 1."""
-    part = state.sets[state.incumbent]
-    share, ready = selection.row_share(state.weights), large.ready(problem, state.large)
-    mask = selection.counted(problem, part.selection, part.age, True, share, ready, part.noise.rounds)
-    weight = np.zeros(problem.experts)
-    weight[mask] = normalised(part.evidence[mask])
-    out: Vector = weight[: problem.on_kernels].reshape(len(problem.V), -1).sum(axis=1)
-    return out
-
-
 ALGORITHM: Algorithm[Problem, State] = Algorithm(
     name="graph-mkl",
     settings=GraphSettings,
@@ -283,7 +273,10 @@ ALGORITHM: Algorithm[Problem, State] = Algorithm(
     widened=widened,
     first_rows=first_rows,
     kernel_weights=kernel_weights,
+    other_experts=other_experts,
+    recent_rows=recent_rows,
     started=started,
+    replaced=replaced,
     extra=half_widths,
     stable=stable,
     distribution=True,

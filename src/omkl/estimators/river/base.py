@@ -28,7 +28,7 @@ from omkl.estimators.core import Core, LabelCore, NumberCore, Scale, make_seed
 from omkl.estimators.cores import ClassWeighting, Scaling, new_label_core, new_number_core, settings_of
 from omkl.estimators.documentation import with_parameters
 from omkl.estimators.label_order import warn_if_sorted
-from omkl.estimators.river.frames import Frame, as_frame, as_series, features, numbers
+from omkl.estimators.river.frames import ExplainingFrames, Frame, as_frame, as_list, as_series, features, numbers
 from omkl.estimators.rows import Cells, NotANumber, check_row, checked_cells, encoder_after, in_order
 from omkl.estimators.tables import Calls, TableRows, first_names, learn_table, learnable
 from omkl.estimators.tally import Stats, tally_of
@@ -42,7 +42,7 @@ R = TypeVar("R")
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class Estimator(Locked, Generic[C, Y]):
+class Estimator(Locked, ExplainingFrames, Generic[C, Y]):
     """Randomness, delayed labels and frames.
 
     max_waiting : int, default=1000
@@ -122,7 +122,7 @@ class Estimator(Locked, Generic[C, Y]):
 
         `rmse` or `accuracy` are of the `scored` rows of this process: those of `learn_many`, and those that `learn_one`
         learns just after `predict_one` has predicted the same dictionary. `changes` are rows at which experts began to
-        learn that have replaced others, as seen by `learn_many` and by this call.
+        learn that have replaced others; `changes_` says more about them.
         """
         return tally_of(self).stats(self._core)
 
@@ -205,6 +205,7 @@ class Regressor(Estimator[NumberCore, float], base.MiniBatchRegressor):
         core = self._core or self._start_row(x)
         if core is not None:
             core.learn_row(x, y, w)
+            self.count_row()
             if (last := self._last) is not None and last[0] is x and isinstance(last[1], float):
                 tally_of(self).number(last[1], y)
 
@@ -288,6 +289,7 @@ class Classifier(Estimator[LabelCore, Hashable], ClassWeighting, base.MiniBatchC
         if core is not None:
             core.use_class_weight(self.class_weight)
             core.learn_row(x, label, w)
+            self.count_row()
             core.follow_order(label, stacklevel=3)
             if (last := self._last) is not None and last[0] is x:
                 tally_of(self).labels([last[1]], [label])
@@ -342,9 +344,3 @@ class Classifier(Estimator[LabelCore, Hashable], ClassWeighting, base.MiniBatchC
         tally_of(self).labels([known[int(np.argmax(p))] if p.any() else None for p in found], labels)
         tally_of(self).follow(self._core)
         return found, known
-
-
-def as_list(y: Iterable[Hashable]) -> list[Hashable]:
-    """Labels as Python has them."""
-    found: list[Hashable] = y.tolist() if hasattr(y, "tolist") else list(y)
-    return found

@@ -1,6 +1,7 @@
 """Frames of pandas, polars and Arrow, for the river estimators."""
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
+from typing import Any
 
 import narwhals as nw
 from narwhals.typing import IntoDataFrame, IntoSeries
@@ -8,8 +9,11 @@ from narwhals.typing import IntoDataFrame, IntoSeries
 from omkl import validation
 from omkl.arrays import Matrix, Vector
 from omkl.estimators.core import Core
+from omkl.estimators.explaining import Explaining
 from omkl.estimators.tables import features_of
+from omkl.estimators.tally import tally_of
 
+LOOK_EVERY = 250  # rows between looks for new experts; their trial takes twice as many
 Frame = nw.DataFrame[IntoDataFrame]
 
 
@@ -38,3 +42,27 @@ def as_series(name: str, values: Vector | Sequence[Hashable], like: Frame) -> In
     index = nw.maybe_get_index(like)
     made: IntoSeries = (series if index is None else nw.maybe_set_index(series, index=index)).to_native()
     return made
+
+
+def as_list(y: Iterable[Hashable]) -> list[Hashable]:
+    """Labels as Python has them."""
+    found: list[Hashable] = y.tolist() if hasattr(y, "tolist") else list(y)
+    return found
+
+
+class ExplainingFrames(Explaining):
+    """Explanations for the rows of frames, and changes that are noticed while single rows are learned."""
+
+    _unlooked = 0  # rows since the last look; an annotation would make it a parameter
+
+    def _rows_to_explain(self, X: IntoDataFrame) -> Matrix:
+        core: Any = self._explained()
+        return features(as_frame(X), core)
+
+    def count_row(self) -> None:
+        """A row has been learned; now and then it is looked whether other experts have taken over."""
+        self._unlooked += 1
+        if self._unlooked >= LOOK_EVERY:
+            self._unlooked = 0
+            core: Any = self._explained()
+            tally_of(self).follow(core)

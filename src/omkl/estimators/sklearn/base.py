@@ -21,10 +21,12 @@ from omkl.algorithms.base import Task
 from omkl.arrays import Array, Matrix, Vector
 from omkl.estimators import plots
 from omkl.estimators.core import Core, LabelCore, Scale, make_seed
-from omkl.estimators.cores import ClassWeighting, Scaling, new_label_core, settings_of
+from omkl.estimators.cores import AnyCore, ClassWeighting, Scaling, new_label_core, settings_of
 from omkl.estimators.documentation import with_parameters
+from omkl.estimators.explaining import Explaining
 from omkl.estimators.id_column import CODES
 from omkl.estimators.label_order import warn_if_sorted
+from omkl.estimators.outputs import OutputsCore
 from omkl.estimators.sklearn import inputs
 from omkl.estimators.sklearn.fitting import FitRows, checked_weights, passes, unchanged_on_error
 from omkl.estimators.sklearn.inputs import Rows
@@ -54,7 +56,7 @@ class FittedAttributes:
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class Estimator(Locked, BaseEstimator, FittedAttributes):  # type: ignore[misc]  # scikit-learn has no types
+class Estimator(Locked, Explaining, BaseEstimator, FittedAttributes):  # type: ignore[misc]  # scikit-learn has no types
     """Validation, randomness and attributes that all estimators have.
 
     shuffle : bool, default=True
@@ -141,6 +143,12 @@ class Estimator(Locked, BaseEstimator, FittedAttributes):  # type: ignore[misc] 
 
     def _rows(self, X: ArrayLike) -> Matrix:
         return inputs.rows(self, X)
+
+    def _explained(self) -> AnyCore | OutputsCore:
+        self._fitted()
+        return super()._explained()
+
+    _rows_to_explain = _rows
 
     # Attributes
 
@@ -260,6 +268,9 @@ class Classifier(ClassifierMixin, Estimator, SingleLabels, ClassWeighting):  # t
     def predict(self, X: ArrayLike) -> Array:
         """The most likely label of each row."""
         return self._most_likely(self.predict_proba(X))
+
+    def _output_order(self) -> Array:
+        return self.classes_
 
     def _predict_unchecked(self, X: Matrix) -> Array:
         return self._most_likely(self.core_.probabilities(X, self.classes_))
