@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from omkl import algorithms, persist
-from omkl.arrays import Array, Index, Matrix, Vector
+from omkl.arrays import Index, Matrix, Vector
 from omkl.estimators.sklearn import GraphMKLClassifier, GraphMKLRegressor
 from omkl.fleet import Fleet
 from omkl_lab import markdown
@@ -54,9 +54,9 @@ def batches(rows: int, size: int, keys: int, d: int, seed: int = 0) -> Iterator[
         yield key, *readings(rng, key, d)
 
 
-def sizes() -> list[dict[str, float]]:
+def sizes() -> list[dict[str, Any]]:
     """Bytes of a key that has learned many rows, counted and by growth of the process."""
-    out = []
+    out: list[dict[str, Any]] = []
     for d in FEATURES:
         for name, settings in (("small", SMALL), ("for keys", FOR_KEYS)):
             fleet, keys = Fleet(GraphMKLRegressor(**settings), seed=0), 40
@@ -123,7 +123,7 @@ def limited_alone() -> dict[str, Any]:
     return found
 
 
-def rows_of(name: str) -> tuple[Matrix, Array]:
+def rows_of(name: str) -> tuple[Matrix, Vector]:
     """The first rows of a data set."""
     if SETS[name].task == "regression":
         stream = load(name)
@@ -131,7 +131,7 @@ def rows_of(name: str) -> tuple[Matrix, Array]:
     path = locate(name)
     assert path is not None
     table = read_table(path)
-    return table.X[:MOST_ROWS], table.y[:MOST_ROWS].astype(int)
+    return table.X[:MOST_ROWS], table.y[:MOST_ROWS]
 
 
 def errors() -> list[dict[str, Any]]:
