@@ -55,18 +55,14 @@ def batches(rows: int, size: int, keys: int, d: int, seed: int = 0) -> Iterator[
 
 
 def sizes() -> list[dict[str, Any]]:
-    """Bytes of a key that has learned many rows, counted and by growth of the process."""
+    """Bytes of a key that has learned so many rows that its model grows no more."""
     out: list[dict[str, Any]] = []
     for d in FEATURES:
         for name, settings in (("small", SMALL), ("for keys", FOR_KEYS)):
             fleet, keys = Fleet(GraphMKLRegressor(**settings), seed=0), 40
-            fleet.learn_rows(["warm"], *readings(np.random.default_rng(1), np.zeros(1, int), d))
-            before = resident()
             for batch in batches(keys * FULL_ROWS, keys * FULL_ROWS // 10, keys, d):
                 fleet.learn_rows(*batch)
-            del batch
-            out.append({"features": d, "settings": name, "bytes": fleet.nbytes / len(fleet),
-                        "resident": (resident() - before) / keys})  # fmt: skip
+            out.append({"features": d, "settings": name, "bytes": fleet.nbytes / len(fleet)})
     return out
 
 
@@ -164,11 +160,10 @@ def tables(results: dict[str, Any]) -> str:
     out = []
     if "sizes" in results:
         each = {(row["features"], row["settings"]): row for row in results["sizes"]}
-        out += ["Bytes of a key of GraphMKL that has learned more than 1,024 rows, counted, and by growth of the "
-                "process:\n",
-                markdown.table(("features", "`budget=\"small\"`", "settings for keys", "process"), [
-                    (str(d), f"{each[d, 'small']['bytes']:,.0f}", f"{each[d, 'for keys']['bytes']:,.0f}",
-                     f"{each[d, 'for keys']['resident']:,.0f}") for d in FEATURES])]  # fmt: skip
+        out += ["Bytes of a key of GraphMKL that has learned more than 1,024 rows:\n",
+                markdown.table(("features", "`budget=\"small\"`", "settings for keys"), [
+                    (str(d), f"{each[d, 'small']['bytes']:,.0f}", f"{each[d, 'for keys']['bytes']:,.0f}")
+                    for d in FEATURES])]  # fmt: skip
     if many := results.get("many"):
         out += [f"`Fleet(\"graph-mkl\")`, {many['keys']:,} keys, {many['rows']:,} rows of {many['features']} features, "
                 f"batches of {many['batch']:,}, {many['threads']} threads:\n",
@@ -215,7 +210,7 @@ def error_table(rows: list[dict[str, Any]]) -> str:
     return (
         f"Errors of a single model, the first {MOST_ROWS:,} rows: squared error over the target's variance, or share "
         f"of wrong labels; means of {len(SEEDS)} seeds, and processor microseconds per row:\n\n"
-        f"{markdown.table(header, lines)}\nGeometric means of the ratio: {means}."
+        f"{markdown.table(header, lines)}\nGeometric means of the ratio: {means}.\n"
     )
 
 
