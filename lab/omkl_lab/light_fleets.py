@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from omkl import algorithms, persist
-from omkl.arrays import Array, Index, Matrix, Vector
+from omkl.arrays import Index, Matrix, Vector
 from omkl.estimators.sklearn import GraphMKLClassifier, GraphMKLRegressor
 from omkl.fleet import Fleet
 from omkl_lab import markdown
@@ -54,19 +54,15 @@ def batches(rows: int, size: int, keys: int, d: int, seed: int = 0) -> Iterator[
         yield key, *readings(rng, key, d)
 
 
-def sizes() -> list[dict[str, float]]:
-    """Bytes of a key that has learned many rows, counted and by growth of the process."""
-    out = []
+def sizes() -> list[dict[str, Any]]:
+    """Bytes of a key that has learned so many rows that its model grows no more."""
+    out: list[dict[str, Any]] = []
     for d in FEATURES:
         for name, settings in (("small", SMALL), ("for keys", FOR_KEYS)):
             fleet, keys = Fleet(GraphMKLRegressor(**settings), seed=0), 40
-            fleet.learn_rows(["warm"], *readings(np.random.default_rng(1), np.zeros(1, int), d))
-            before = resident()
             for batch in batches(keys * FULL_ROWS, keys * FULL_ROWS // 10, keys, d):
                 fleet.learn_rows(*batch)
-            del batch
-            out.append({"features": d, "settings": name, "bytes": fleet.nbytes / len(fleet),
-                        "resident": (resident() - before) / keys})  # fmt: skip
+            out.append({"features": d, "settings": name, "bytes": fleet.nbytes / len(fleet)})
     return out
 
 
@@ -123,7 +119,7 @@ def limited_alone() -> dict[str, Any]:
     return found
 
 
-def rows_of(name: str) -> tuple[Matrix, Array]:
+def rows_of(name: str) -> tuple[Matrix, Vector]:
     """The first rows of a data set."""
     if SETS[name].task == "regression":
         stream = load(name)
@@ -131,7 +127,7 @@ def rows_of(name: str) -> tuple[Matrix, Array]:
     path = locate(name)
     assert path is not None
     table = read_table(path)
-    return table.X[:MOST_ROWS], table.y[:MOST_ROWS].astype(int)
+    return table.X[:MOST_ROWS], table.y[:MOST_ROWS]
 
 
 def errors() -> list[dict[str, Any]]:
@@ -164,11 +160,10 @@ def tables(results: dict[str, Any]) -> str:
     out = []
     if "sizes" in results:
         each = {(row["features"], row["settings"]): row for row in results["sizes"]}
-        out += ["Bytes of a key of GraphMKL that has learned more than 1,024 rows, counted, and by growth of the "
-                "process:\n",
-                markdown.table(("features", "`budget=\"small\"`", "settings for keys", "process"), [
-                    (str(d), f"{each[d, 'small']['bytes']:,.0f}", f"{each[d, 'for keys']['bytes']:,.0f}",
-                     f"{each[d, 'for keys']['resident']:,.0f}") for d in FEATURES])]  # fmt: skip
+        out += ["Bytes of a key of GraphMKL that has learned more than 1,024 rows:\n",
+                markdown.table(("features", "`budget=\"small\"`", "settings for keys"), [
+                    (str(d), f"{each[d, 'small']['bytes']:,.0f}", f"{each[d, 'for keys']['bytes']:,.0f}")
+                    for d in FEATURES])]  # fmt: skip
     if many := results.get("many"):
         out += [f"`Fleet(\"graph-mkl\")`, {many['keys']:,} keys, {many['rows']:,} rows of {many['features']} features, "
                 f"batches of {many['batch']:,}, {many['threads']} threads:\n",
@@ -215,7 +210,7 @@ def error_table(rows: list[dict[str, Any]]) -> str:
     return (
         f"Errors of a single model, the first {MOST_ROWS:,} rows: squared error over the target's variance, or share "
         f"of wrong labels; means of {len(SEEDS)} seeds, and processor microseconds per row:\n\n"
-        f"{markdown.table(header, lines)}\nGeometric means of the ratio: {means}."
+        f"{markdown.table(header, lines)}\nGeometric means of the ratio: {means}.\n"
     )
 
 
