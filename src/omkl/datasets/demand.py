@@ -55,16 +55,19 @@ def hourly_demand(n_samples: int = 4000, random_state: int = 0) -> Demand:
     lights = np.where((hour > 6) & (hour < 20), np.array([0.0, 1.5, 3.0])[sky], 0.0)
     demand = 40 + daily + heating + lights + 0.8 * np.maximum(temperature - 22, 0) + noise
 
+    known = temperature[24:].round(1)
+    known[slice(*outage)] = np.nan
+    seen = SKIES[sky[24:]].astype(object)
     columns = {
         "time": time[24:].astype("datetime64[s]"),
-        "temperature": temperature[24:].round(1),
+        "temperature": known,
         "wind": np.where(rng.random(n_samples) < GAPS, np.nan, wind[24:].round(1)),
-        "sky": np.where(rng.random(n_samples) < GAPS, None, SKIES[sky[24:]].astype(object)),
+        "sky": seen,
         "holiday": np.where(holiday[24:], "yes", "no").astype(object),
         "demand_hour_before": demand[23:-1].round(2),
         "demand_day_before": demand[:-24].round(2),
     }
-    columns["temperature"][slice(*outage)] = np.nan
+    seen[rng.random(n_samples) < GAPS] = None
     return Demand(columns, demand[24:].round(2), outage, change)
 
 

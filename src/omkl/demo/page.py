@@ -56,7 +56,7 @@ def bars(ranking: Sequence[Score]) -> Chart:
 
 def errors(stream: Demand, scores: Sequence[Score]) -> Chart:
     """The mean error of each week, with what happened."""
-    weeks = np.arange(WEEK, len(stream.y) - WEEK // 2, WEEK)
+    weeks = range(WEEK, len(stream.y) - WEEK // 2, WEEK)
     ends = times(stream)
     data: list[Part] = []
     worst = max(scores, key=lambda score: score.error)  # whose error would make all others look alike
