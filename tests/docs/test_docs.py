@@ -193,8 +193,50 @@ def public(module: str) -> set[str]:
 def test_the_reference_names_everything_public():
     text = "\n".join(path.read_text(encoding="utf-8") for path in (ROOT / "docs").glob("reference*.md"))
     named = set(re.findall(r"heading: (\S+)", text))
-    wanted = [public(module) for module in ("omkl", "omkl.river", "omkl.fleet", "omkl.fleet.spark")]
+    wanted = [public(module) for module in ("omkl", "omkl.river", "omkl.fleet", "omkl.fleet.spark", "omkl.datasets")]
     assert named == set.union(*wanted)
+
+
+# The words by which people look for something, and the page that each must find
+SEARCHES = {
+    "drift": "drift", "delay": "delayed_labels", "deploy": "deploy", "lag": "time_series", "confidence": "intervals",
+    "GridSearchCV": "tutorial_scikit_learn", "missing values": "tables", "categories": "tables", "NaN": "tables",
+    "save": "save_and_load", "pickle": "save_and_load", "interval": "intervals", "Spark": "scaling", "river": "tutorial_river",
+    "sklearn": "tutorial_scikit_learn", "weights": "kernels", "memory": "budget", "time series": "time_series",
+    "forecast": "time_series", "imbalanced": "classification", "class_weight": "classification",
+    "explain": "explain", "feature importance": "explain",
+}  # fmt: skip
+FIRST = 3  # the page is among so many
+
+
+@pytest.mark.slow
+@browser_needed
+def test_searching_the_site_finds_the_page_that_answers(browser: Any):
+    """In the search box of the built site, as its own search ranks pages."""
+    site = ROOT / "build" / "site"
+    if not (site / "index.html").exists():
+        pytest.skip("the site is not built; make docs builds it")
+    open_page(browser, site / "index.html", 1400)
+    missed = {}
+    for words, page in SEARCHES.items():
+        if (ROOT / "docs" / f"{page}.md").exists() and page not in (found := found_by(browser, words)):
+            missed[words] = (page, found)
+    assert missed == {}
+
+
+def found_by(browser: Any, words: str) -> list[str]:
+    """The first pages that the search box lists for these words."""
+    from selenium.webdriver.support.ui import WebDriverWait
+
+    browser.execute_script(
+        """const box = document.querySelector("input.md-search__input"), found = document.querySelector(".md-search-result__list");
+        document.querySelector("#__search").checked = true;
+        found.replaceChildren();
+        box.focus(); box.value = arguments[0]; box.dispatchEvent(new Event("input", {bubbles: true}));
+        box.dispatchEvent(new KeyboardEvent("keyup", {bubbles: true}));""", words)  # fmt: skip
+    links = "return [...document.querySelectorAll('.md-search-result__item > a')].map((each) => each.href)"
+    WebDriverWait(browser, 30).until(lambda b: b.execute_script(links))
+    return [Path(link.split("#")[0].split("?")[0]).stem for link in browser.execute_script(links)][:FIRST]
 
 
 SESSION = """>>> def double(x):
