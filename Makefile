@@ -9,7 +9,7 @@ DOCUMENTED := $(VENV)/.documented
 CPP := $(wildcard src/omkl/engine/*.[ch]pp src/omkl/engine/*/*.[ch]pp lab/peaks/*.[ch]pp \
   tests/engine/self_test/*.cpp)
 CMAKE := CMakeLists.txt lab/CMakeLists.txt cmake/engine.cmake
-BUILD_TOOLS := scikit-build-core nanobind setuptools-scm cmake ninja
+BUILD_TOOLS := scikit-build-core nanobind cmake ninja
 APT := apt-get install python3-venv python3-dev g++ make
 ARGS ?=
 # pytest exits with 5 if a marker selects no test, which is not a failure
@@ -21,7 +21,7 @@ $(shell if [ -f $(VENV)/.modules ] && [ "$$($(MODULES))" != "$$(cat $(VENV)/.mod
 
 .DEFAULT_GOAL := help
 .PHONY: help demo reproduce compare test lint test-slow smoke warnings test-clang self-test self-test-aarch64 \
-  sanitize sanitize-threads soak mutants bench format equations readme docs lock clean distclean
+  sanitize sanitize-threads soak mutants bench format equations readme docs wheel lock clean distclean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-17s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -59,6 +59,16 @@ smoke: $(INSTALLED)
 	! $(PYTHON) -m zipfile -l build/smoke/*.whl | grep -E 'omkl_lab|experiments|[.][ch]pp '
 	cd build/smoke && venv/bin/omkl --version && venv/bin/omkl --help >/dev/null && venv/bin/omkl demo --out demo
 	cd build/smoke && for api in scikit_learn river; do venv/bin/python ../../examples/$${api}_api.py || exit 1; done
+
+# Repaired, a wheel names the oldest glibc that it runs on, and so installs on most distributions. Where auditwheel finds
+# no such name, as for a compiler that is too new, the wheel is kept as it is: for this machine's distribution.
+wheel: $(INSTALLED) ## build dist/: a wheel, repaired by auditwheel on Linux, and a source distribution
+	rm -rf dist build/wheel
+	$(BIN)/python $(PIP) install --constraint constraints.txt --no-build-isolation --editable '.[release]'
+	$(BIN)/python -m build --no-isolation --sdist --outdir dist .
+	$(BIN)/python $(PIP) wheel --no-build-isolation --no-deps --wheel-dir build/wheel dist/*.tar.gz
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/auditwheel repair --wheel-dir dist build/wheel/*.whl || cp build/wheel/*.whl dist/
+	@ls dist
 
 # Other builds of the engine, each in a folder of build/, beside the one that is installed.
 PYTHON_MODULE = -Dnanobind_DIR=$$($(BIN)/python -m nanobind --cmake_dir)

@@ -18,6 +18,7 @@ from pygments.formatters import HtmlFormatter
 from pygments.lexers import get_lexer_for_filename
 from typer.main import get_command
 
+from omkl import __version__
 from omkl.cli import app
 
 ROOT = Path(__file__).parents[1]
@@ -71,8 +72,18 @@ def help_texts(command: Any, name: str, parent: Any) -> Iterator[tuple[str, str]
         yield from help_texts(subcommand, subcommand.name, context)
 
 
-def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
-    """Redirect links to source files, separate markers from tables, and give equations short anchors."""
+def on_config(config: Any) -> Any:
+    """Show the version beside the name of the site."""
+    config.site_name = f"{config.site_name} {__version__}"
+    return config
+
+
+def on_page_markdown(markdown: str, page: Any, config: Any, **_: Any) -> str:
+    """Redirect links to source files, separate markers from tables, and give equations short anchors.
+
+    The words by which people look for a page are added to the search index as tags.
+    """
+    page.meta.setdefault("tags", config.extra["search_words"].get(page.file.src_uri, []))
     up = "../" * page.file.src_uri.count("/")
     markdown = re.sub(r"^(<!--.*-->)$", r"\n\1\n", markdown, flags=re.MULTILINE)
     if page.file.src_uri == "equations.md":  # [(15)](equations.md#eq-15) stays valid when the title changes

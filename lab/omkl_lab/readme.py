@@ -93,7 +93,7 @@ def command_line() -> str:
         )  # fmt: skip
     lines = (row.rstrip() for row in run.stdout.splitlines() if not row.startswith("speed"))  # speed varies
     output = "\n".join(lines)
-    return f"```\n$ python {SALES} > data.csv\n$ {' '.join(words)}\n{output}\n```"
+    return f"```sh\npython {SALES} > data.csv\n{' '.join(words)}\n```\n\n```text\n{output}\n```"
 
 
 # Files

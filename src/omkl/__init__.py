@@ -12,7 +12,7 @@ _HOMES = {
     "omkl.explain.displays": ("ImportanceDisplay", "EffectDisplay", "ContributionsDisplay"),
     "omkl.errors": ("DivergenceError", "BudgetWarning", "SharedFeaturesWarning", "ModelFileError"),
     "omkl.estimators.sklearn.encoder": ("TableEncoder",),
-    "omkl.persist": ("save", "load", "to_bytes", "from_bytes"),
+    "omkl.persist": ("save", "load", "read_metadata", "to_bytes", "from_bytes"),
     "omkl._version": ("__version__",),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}

@@ -23,5 +23,6 @@ from omkl.kernels import mixture as mixture
 from omkl.online import Online as Online
 from omkl.persist import from_bytes as from_bytes
 from omkl.persist import load as load
+from omkl.persist import read_metadata as read_metadata
 from omkl.persist import save as save
 from omkl.persist import to_bytes as to_bytes

@@ -193,8 +193,57 @@ def public(module: str) -> set[str]:
 def test_the_reference_names_everything_public():
     text = "\n".join(path.read_text(encoding="utf-8") for path in (ROOT / "docs").glob("reference*.md"))
     named = set(re.findall(r"heading: (\S+)", text))
-    wanted = [public(module) for module in ("omkl", "omkl.river", "omkl.fleet", "omkl.fleet.spark")]
+    wanted = [public(module) for module in ("omkl", "omkl.river", "omkl.fleet", "omkl.fleet.spark", "omkl.datasets")]
     assert named == set.union(*wanted)
+
+
+# The words by which people look for something, and the page that each must find first
+SEARCHES = {
+    "drift": ["drift"],
+    "delayed_labels": ["delay"],
+    "deploy": ["deploy"],
+    "time_series": ["lag", "time series", "forecast"],
+    "intervals": ["confidence", "interval"],
+    "tutorial_scikit_learn": ["GridSearchCV", "sklearn"],
+    "tutorial_river": ["river"],
+    "tables": ["missing values", "categories", "NaN"],
+    "save_and_load": ["save", "pickle"],
+    "scaling": ["Spark"],
+    "kernels": ["weights"],
+    "budget": ["memory"],
+    "classification": ["imbalanced", "class_weight"],
+    "explain": ["explain", "feature importance"],
+}
+
+
+@pytest.mark.slow
+@browser_needed
+def test_searching_the_site_finds_the_page_that_answers(browser: Any):
+    """In the search box of the built site, as its own search ranks pages."""
+    site = ROOT / "build" / "site"
+    if not (site / "index.html").exists():
+        pytest.skip("the site is not built; make docs builds it")
+    open_page(browser, site / "index.html", 1400)
+    there = {page: searches for page, searches in SEARCHES.items() if (ROOT / "docs" / f"{page}.md").exists()}
+    found = {words: found_first(browser, words) for searches in there.values() for words in searches}
+    assert found == {words: page for page, searches in there.items() for words in searches}
+
+
+def found_first(browser: Any, words: str) -> str:
+    """The first page that the search box lists for these words."""
+    from selenium.webdriver.common.by import By
+    from selenium.webdriver.common.keys import Keys
+    from selenium.webdriver.support.ui import WebDriverWait
+
+    links = "return [...document.querySelectorAll('.md-search-result__item > a')].map((each) => each.href)"
+    box = browser.find_element(By.CSS_SELECTOR, "input.md-search__input")
+    box.click()
+    box.send_keys(Keys.CONTROL, "a")
+    box.send_keys(Keys.DELETE)
+    WebDriverWait(browser, 30).until(lambda b: not b.execute_script(links))
+    box.send_keys(words)
+    WebDriverWait(browser, 30).until(lambda b: b.execute_script(links))
+    return Path(browser.execute_script(links)[0].split("#")[0].split("?")[0]).stem
 
 
 SESSION = """>>> def double(x):

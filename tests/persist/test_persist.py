@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from command import omkl as command
 from streams import EVERY_CASE, as_many_as_taken, as_targets, assert_same_learner
 
 import omkl
@@ -489,13 +490,68 @@ def prediction_of(model):
     return model.predict_one({"f0": 0.5, "f1": -1.0, "f2": 0.25})
 
 
+def test_there_are_files_of_every_format_version():
+    versions = {FRONT.unpack_from(path.read_bytes())[1] for path in FILES.glob("*.omkl")}
+    assert versions == set(range(1, VERSION + 1)), "python tests/persist/test_persist.py writes those of a new version"
+
+
 def write_files():
     """Run by hand once for a new format version: python tests/persist/test_persist.py"""
-    FILES.mkdir(exist_ok=True)
-    for api, name in (("sklearn", "SFGMKLRegressor"), ("river", "SFGMKLRegressor")):
-        path = FILES / f"version{VERSION}-{api}.omkl"
-        omkl.save(fitted(api, name), path)
+    for kind, api, name in (
+        ("sklearn", "sklearn", "SFGMKLRegressor"), ("river", "river", "SFGMKLRegressor"),
+        ("graph-mkl-sklearn", "sklearn", "GraphMKLRegressor"), ("graph-mkl-river", "river", "GraphMKLRegressor"),
+    ):  # fmt: skip
+        path = FILES / f"version{VERSION}-{kind}.omkl"
+        omkl.save(fitted(api, name), path, metadata={"rows": 60})
         path.with_suffix(".json").write_text(json.dumps({"prediction": prediction_of(omkl.load(path))}) + "\n")
+
+
+# What a file says about its model
+
+
+METADATA = {"trained on": "sales of 2024", "rows": 60, "checked": True, "tags": ["a", {"b": None}], "rate": 0.5}
+
+
+def test_a_file_has_the_version_of_omkl_and_the_users_metadata(tmp_path):
+    path = tmp_path / "model.omkl"
+    omkl.save(fitted("sklearn", "RakerRegressor"), path, metadata=METADATA)
+    assert omkl.read_metadata(path) == METADATA
+    assert persist.about(path) == {"omkl": omkl.__version__, "metadata": METADATA}
+    without = tmp_path / "without.omkl"
+    omkl.save(omkl.load(path), without)
+    assert omkl.read_metadata(without) == {}
+    assert continued(omkl.load(path)) == continued(omkl.load(without))
+
+
+def test_a_file_from_before_there_was_metadata_has_none():
+    assert persist.about(FILES / "version1-sklearn.omkl") == {}
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"a": float("nan")}, {1: "a"}, {"a": (1, 2)}, {"a": object()}, {"a": b"bytes"}], ids=repr
+)
+def test_metadata_that_json_does_not_have_is_refused_before_anything_is_written(tmp_path, wrong):
+    with pytest.raises(TypeError, match="metadata must be a dictionary of texts, finite numbers"):
+        omkl.save(fitted("sklearn", "RakerRegressor"), tmp_path / "model.omkl", metadata=wrong)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("change", [{"metadata": [1]}, {"omkl": 3}, {"omkl": "x" * 1000}], ids=lambda c: repr(c)[:30])
+def test_an_untrue_word_about_a_model_is_a_model_file_error(tmp_path, change):
+    path = tmp_path / "model.omkl"
+    omkl.save(fitted("sklearn", "RakerRegressor"), path, metadata=METADATA)
+    path.write_bytes(resealed(path.read_bytes(), lambda header: header.update(change)))
+    with pytest.raises(omkl.ModelFileError, match=r"model\.omkl: the (metadata|version of omkl) must be"):
+        omkl.read_metadata(path)
+
+
+def test_inspect_shows_what_a_file_says_about_its_model(tmp_path):
+    path = tmp_path / "model.omkl"
+    omkl.save(fitted("sklearn", "RakerRegressor"), path, metadata=METADATA)
+    shown = command("inspect", path, check=True).stdout
+    assert omkl.__version__ in shown
+    assert "trained on: sales of 2024" in shown
+    assert json.loads(command("inspect", path, "--json", check=True).stdout)["metadata"] == METADATA
 
 
 if __name__ == "__main__":

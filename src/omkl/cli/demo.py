@@ -15,9 +15,9 @@ def demo(
     ] = Path("omkl-demo"),
     seed: Annotated[int, typer.Option(min=0, metavar="N", help="Seed of the stream and of the learners.")] = 0,
 ) -> None:
-    """Compare learners on a generated stream of hourly electricity demand.
+    """Show what GraphMKL does on a generated stream of hourly electricity demand, beside other learners.
 
-    Writes stream.csv and, with the extra `run`, report.html to DIR. Takes some seconds.
+    Writes stream.csv and, with the extra `run`, report.html to DIR. Takes less than a minute.
 
     \b
     Example:
@@ -25,6 +25,8 @@ def demo(
     """
     with errors_as_messages():
         from omkl.demo import run
-        from omkl.stream.terminal import standard_output
+        from omkl.stream.terminal import standard_error, standard_output
 
-        run(out, seed, standard_output(highlight=True))
+        console = standard_error()
+        with console.status("") as status:  # on a terminal only
+            run(out, seed, standard_output(), status.update)

@@ -5,7 +5,8 @@ Layout, all numbers little-endian:
     8 bytes    magic
     4          format version
     8          length of the header
-    ...        header, JSON: kind, body, and name, type and shape of every array
+    ...        header, JSON: kind, body, and name, type and shape of every array; where a model was saved by
+               `omkl.save` also the version of omkl and the user's metadata
     ...        the arrays, one after the other
     32         BLAKE2b of everything before
 
@@ -37,6 +38,7 @@ MOST_ARRAYS, ARRAYS_PER_BYTE = 2**16, 1 / 8  # so many arrays, and these more fo
 MOST_VALUES, VALUES_PER_BYTE = 2**23, 1 / 2  # the same for values in the header: numbers, strings, lists, objects
 MOST_AXES = 8  # of an array
 TYPES = {"float": np.dtype("<f8"), "int": np.dtype("<i8"), "bool": np.dtype("|b1"), "byte": np.dtype("|u1")}
+ABOUT = ("omkl", "metadata")  # parts of the header that say something about the model and are not needed to load it
 Json = Any  # what json.loads returns, not yet checked
 
 
@@ -46,6 +48,7 @@ class Content(NamedTuple):
     kind: str  # which codec wrote it
     body: Json
     arrays: Arrays
+    about: dict[str, Json] = {}  # noqa: RUF012  # of NamedTuples: "omkl", the version, and "metadata"; nothing is read from them
 
 
 def demand(holds: bool, complaint: str) -> None:
@@ -75,7 +78,7 @@ def pack(content: Content) -> Iterator[bytes | memoryview]:
         word = next(word for word, dtype in TYPES.items() if dtype.kind == array.dtype.kind)
         listing.append((name, word, list(array.shape)))
         nbytes += math.prod(array.shape) * TYPES[word].itemsize
-    header = {"kind": content.kind, "body": content.body, "arrays": listing}
+    header = {"kind": content.kind, "body": content.body, "arrays": listing} | content.about
     text = json.dumps(header, separators=(",", ":"), allow_nan=False).encode()
     too_much = _excess(text, len(listing), nbytes)
     if too_much:
@@ -114,7 +117,8 @@ def unpack(data: bytes) -> Content:
     _demand_no_excess(text, 0, len(rest))
     header = json.loads(text, parse_float=_finite, parse_constant=_finite)
     _demand_no_excess(b"", len(header["arrays"]), len(rest))
-    return Content(header["kind"], header["body"], _arrays(header["arrays"], rest))
+    about = {name: header[name] for name in ABOUT if name in header}
+    return Content(header["kind"], header["body"], _arrays(header["arrays"], rest), about)
 
 
 def _excess(text: bytes, arrays: int, nbytes: int) -> str:

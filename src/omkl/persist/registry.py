@@ -4,21 +4,23 @@ A file may be loaded before the module of its codec was imported; the entry poin
 say which module that is.
 """
 
+import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from importlib.metadata import entry_points
 from typing import Any, Generic, NamedTuple, TypeVar
 
+from omkl._version import __version__
 from omkl.arrays import Arrays
 from omkl.errors import ModelFileError
 from omkl.log import logger
 from omkl.persist.atomic import write_pieces
-from omkl.persist.container import FRONT, MAGIC, Content, Json, pack, unpack
+from omkl.persist.container import FRONT, MAGIC, Content, Json, demand, pack, unpack
 
 M = TypeVar("M")
 
-LONGEST_MESSAGE = 1000  # characters
+LONGEST_MESSAGE, LONGEST_VERSION = 1000, 100  # characters
 
 
 class Codec(NamedTuple, Generic[M]):
@@ -78,11 +80,33 @@ def decode(content: Content) -> object:
 # Whole files
 
 
-def save(model: object, path: str | os.PathLike[str]) -> None:
-    """Write a model to `path`, atomically: the file is there whole, or as it was before."""
+def save(model: object, path: str | os.PathLike[str], *, metadata: Mapping[str, Json] | None = None) -> None:
+    """Write a model to `path`, atomically: the file is there whole, or as it was before.
+
+    `metadata` is a dictionary of the user's own, of anything that JSON has: who trained the model, on what. The file
+    keeps it beside the version of omkl; `read_metadata` and `omkl inspect` show it.
+    """
+    about: dict[str, Json] = {"omkl": __version__}
+    if metadata is not None:
+        about["metadata"] = _as_json(metadata)
     with _codec_for(model)[1].lock(model):
-        write_pieces(path, pack(encode(model)))
+        write_pieces(path, pack(encode(model)._replace(about=about)))
     logger.info("saved %s", path)
+
+
+def _as_json(metadata: Mapping[str, Json]) -> Json:
+    """Metadata as it will be read again."""
+    try:
+        read: Json = json.loads(json.dumps(dict(metadata), allow_nan=False))
+        same = bool(read == dict(metadata))
+    except (TypeError, ValueError, RecursionError):
+        same = False
+    if not same:
+        raise TypeError(
+            "metadata must be a dictionary of texts, finite numbers, booleans, None, and lists and dictionaries of "
+            f"these, with texts as keys, got {_short(metadata)}"
+        )
+    return read
 
 
 def load(path: str | os.PathLike[str]) -> Any:
@@ -93,14 +117,39 @@ def load(path: str | os.PathLike[str]) -> Any:
     return _published(read(path))
 
 
+def read_metadata(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """The metadata that `save` was given; empty where there was none."""
+    metadata: dict[str, Any] = about(path).get("metadata", {})
+    return metadata
+
+
+def about(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """What a file says about its model: "omkl", the version that saved it, and "metadata", as far as it says so."""
+    try:
+        found = unpack(_content(path)).about
+        version, metadata = found.get("omkl", ""), found.get("metadata", {})
+        demand(isinstance(version, str) and len(version) < LONGEST_VERSION, "the version of omkl must be a short text")
+        demand(isinstance(metadata, dict), "the metadata must be a dictionary")
+    except ModelFileError as error:
+        raise ModelFileError(f"{path}: {_short(error)}") from None
+    except Exception as error:  # whatever an untrue header leads to
+        raise ModelFileError(f"{path}: inconsistent content ({type(error).__name__}: {_short(error)})") from error
+    return found
+
+
 def read(path: str | os.PathLike[str]) -> Any:
     """The model as its own module has it."""
+    data = _content(path)
+    logger.info("read %s", path)
+    return _read(data, str(path))
+
+
+def _content(path: str | os.PathLike[str]) -> bytes:
+    """All of a file, if it is one of omkl's."""
     with open(path, "rb") as file:
         start = file.read(FRONT.size)
         # of a file that is none of omkl's, be it an endless one, no more than this is read
-        rest = file.read() if start.startswith(MAGIC) else b""
-    logger.info("read %s", path)
-    return _read(start + rest, str(path))
+        return start + (file.read() if start.startswith(MAGIC) else b"")
 
 
 def to_bytes(model: object) -> bytes:
@@ -135,9 +184,9 @@ def _read(data: bytes, where: str) -> object:
         raise ModelFileError(f"{where}: inconsistent content ({type(error).__name__}: {_short(error)})") from error
 
 
-def _short(error: Exception) -> str:
-    """Its message, of which a value from a file may be a long part."""
-    message = str(error)
+def _short(what: object) -> str:
+    """What it says, of which a value from a file may be a long part."""
+    message = str(what)
     return message if len(message) <= LONGEST_MESSAGE else message[:LONGEST_MESSAGE] + "..."
 
 

@@ -28,7 +28,7 @@
     if (!figure || !charts[kind] || !charts[kind].length) return;
     const { chart } = charts[kind][select ? Number(select.value) : 0];
     figure.setAttribute("aria-label", chart.about);
-    Plotly.react(figure, chart.data, layout(chart.layout), { responsive: true, displaylogo: false });
+    Plotly.react(figure, chart.data, layout(chart.layout), { responsive: true, displaylogo: false, displayModeBar: narrow.matches ? false : "hover" });
   }
 
   for (const select of document.querySelectorAll("select[data-charts]")) {

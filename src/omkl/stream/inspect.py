@@ -30,7 +30,8 @@ JUDGED_ROWS = 16  # for the importance of columns
 
 def facts(path: str) -> Facts:
     """The main facts about the model in this file, as JSON."""
-    return describe(persist.read(path), {"file": path, "bytes": os.path.getsize(path)})
+    model, about = persist.read(path), persist.about(path)
+    return {"file": path, "bytes": os.path.getsize(path)} | describe(model, about)
 
 
 @singledispatch
@@ -135,13 +136,16 @@ def show(found: Facts, console: Console) -> None:
     table = Table(show_header=False, box=None, pad_edge=False)
     table.add_column(style="dim")
     table.add_column(overflow="fold")
-    shown = ("file", "kind", "learner", "target", "task", "by", "keys", "key", "horizon", "records", "finished",
+    shown = ("file", "omkl", "kind", "learner", "target", "task", "by", "keys", "key", "horizon", "records", "finished",
              "rows", "waiting", "seed")  # fmt: skip
     for name in shown:
         if found.get(name) is not None:
             value = f"{found[name]:,}" if type(found[name]) is int and name != "seed" else found[name]
-            table.add_row("rows learned" if name == "rows" else name, escape(str(value)))
+            label = {"rows": "rows learned", "omkl": "saved by omkl"}.get(name, name)
+            table.add_row(label, escape(str(value)))
     table.add_row("size", f"{found['bytes']:,} bytes")
+    for k, (name, value) in enumerate(found.get("metadata", {}).items()):
+        table.add_row("" if k else "metadata", escape(f"{name}: {value if type(value) is str else json.dumps(value)}"))
     for name, column in found.get("columns", {}).items():
         many = column.get("categories", [])
         about = column["kind"] or "empty so far"
