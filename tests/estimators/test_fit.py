@@ -67,6 +67,21 @@ def test_a_weight_is_about_as_many_copies_on_a_stream(kind):
     assert error(heavy) == pytest.approx(error(copied), rel=0.02)
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_a_weight_is_about_as_many_copies_for_trees_and_wide_least_squares(seed):
+    """Steps and many rows, so that these are what predicts."""
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(-1, 1, (2000, 4))
+    y = np.sin(4 * X[:, 0]) + (X[:, 1] > 0) + X[:, 2] * X[:, 3] + 0.2 * rng.standard_normal(2000)
+    weight = rng.choice([1, 4], size=1000, p=[0.8, 0.2])
+    copies = np.repeat(np.arange(1000), weight)
+    heavy, copied = (omkl.GraphMKLRegressor(random_state=0, budget="standard") for _ in range(2))
+    heavy.partial_fit(X[:1000], y[:1000], sample_weight=weight)
+    copied.partial_fit(X[copies], y[copies])
+    errors = [np.mean((model.predict(X[1000:]) - y[1000:]) ** 2) for model in (heavy, copied)]
+    assert errors[0] == pytest.approx(errors[1], rel=0.02)
+
+
 def test_epochs_are_passes_and_refused_where_they_are_none():
     X, y = data(omkl.RakerRegressor)
     scores = [omkl.RakerRegressor(random_state=0, epochs=epochs).fit(X, y).score(X, y) for epochs in (1, 5)]

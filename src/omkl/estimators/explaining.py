@@ -67,11 +67,11 @@ class Explaining:
     def changes_(self) -> list[Change]:
         """Changes of the stream that new experts were the answer to: when they were noticed, and what had changed.
 
-        Those since the estimator was made, as seen after each call that learns rows, and of a model from a file also
-        the last one before. A change is listed once the new experts have proved better.
+        Those since the estimator was made, as seen at calls that are 250 rows apart and by this one, and of a model
+        from a file also the last one before. A change is listed once the new experts have proved better.
         """
         tally = tally_of(self)
-        tally.follow(self._explained())
+        tally.follow(self._explained(), least=1)
         return list(tally.events)
 
     def _explained(self) -> AnyCore | OutputsCore:

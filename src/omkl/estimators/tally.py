@@ -10,6 +10,9 @@ from omkl.explain.changes import Change
 from omkl.online import Online
 
 MAX_CHANGES = 1000
+LOOK_EVERY = (
+    250  # rows between looks for new experts, which take as long as several rows; their trial takes twice as many
+)
 
 
 class Stats(TypedDict):
@@ -47,18 +50,25 @@ class Tally:
         self.changes: list[int] = []
         self.events: list[Change] = []  # the same, with what had changed
         self._start: int | None = None  # of the experts in use
+        self._looked = -LOOK_EVERY  # the row at which they were looked at
 
     def numbers(self, y_pred: Matrix, y: Matrix) -> None:
         """Predictions of numbers, (rows,) or (rows, outputs)."""
         self.scored += len(y)
         if len(y):
             with np.errstate(over="ignore", invalid="ignore"):  # the largest numbers have an infinite error
-                self.squares += float(np.square(np.asarray(y_pred) - y).reshape(len(y), -1).mean(axis=1).sum())
+                errors = np.subtract(y_pred, y)
+                self.squares += float(np.vdot(errors, errors)) * len(errors) / errors.size
 
     def number(self, y_pred: float, y: float) -> None:
-        """One of them."""
+        """One prediction of a number."""
         self.scored += 1
         self.squares += (y_pred - y) * (y_pred - y)  # a power would raise OverflowError
+
+    def label(self, y_pred: object, y: object) -> None:
+        """One prediction of a label."""
+        self.scored += 1
+        self.right = (self.right or 0) + bool(y_pred == y)
 
     def labels(self, y_pred: Sequence[object] | Array, y: Sequence[object] | Array) -> None:
         """Predictions of labels."""
@@ -70,10 +80,12 @@ class Tally:
         self.intervals += y.size
         self.inside += int(((lower <= y) & (y <= upper)).sum())
 
-    def follow(self, core: Learned | None) -> None:
-        """Notice whether other experts have taken over."""
-        start = None if core is None else core.online.started
-        if core is not None and start is not None and start != self._start:
+    def follow(self, core: Learned | None, least: int = LOOK_EVERY) -> None:
+        """Notice whether other experts have taken over, if so many rows were learned since that was looked at last."""
+        if core is None or 0 <= core.online.t - self._looked < least:
+            return
+        self._looked, start = core.online.t, core.online.started
+        if start is not None and start != self._start:
             if self._start is not None:
                 self.changes = [*self.changes, start][-MAX_CHANGES:]
             if self._start is not None or start:  # of a model that came from a file, the last one
@@ -82,7 +94,7 @@ class Tally:
 
     def stats(self, core: Learned | None) -> Stats:
         """All of it."""
-        self.follow(core)
+        self.follow(core, least=1)
         n, labels = self.scored, self.right is not None
         return {
             "rows": 0 if core is None else core.online.t, "scored": n,
@@ -94,5 +106,5 @@ class Tally:
 
 def tally_of(estimator: object) -> Tally:
     """The tally of an estimator, made when it is first needed: constructors set parameters alone."""
-    found: Tally = estimator.__dict__.setdefault("_tally", Tally())
-    return found
+    found: Tally | None = estimator.__dict__.get("_tally")
+    return found or estimator.__dict__.setdefault("_tally", Tally())

@@ -56,7 +56,7 @@ class LinearModel:
     @property
     def rows(self) -> Matrix:
         """The rows that wait for the next fit."""
-        return np.vstack((np.zeros((0, self.n_features)), *self._waiting))
+        return np.concatenate((np.zeros((0, self.n_features)), *self._waiting))
 
     @property
     def targets(self) -> Vector:
@@ -86,10 +86,9 @@ class LinearModel:
 
     def predict(self, X: Matrix) -> Targets:
         """Numbers, or labels; before the first row 0, or None."""
-        centred = without_gaps(X - self.centre)
-        slopes = (self.slope / self.scale[:, None]).T
-        # sums of one row after the other do not depend on how many rows there are, as those of BLAS do
-        scores = [b + (centred * slope).sum(axis=1) for b, slope in zip(self.intercept, slopes, strict=True)]
+        scores = self._scores(X - self.centre)
+        if np.isnan(scores).any():  # some rows have gaps
+            scores = self._scores(without_gaps(X - self.centre))
         if self.task == "regression":
             margin = MARGIN * (self.high - self.low) if self.n else 0.0
             return np.clip(scores[0], self.low - margin, self.high + margin) if self.n else np.zeros(len(X))
@@ -97,6 +96,12 @@ class LinearModel:
             return np.full(len(X), None, dtype=object)
         place: Index = np.argmax(scores, axis=0)
         return np.array([*self.labels, None], dtype=object)[place]
+
+    def _scores(self, centred: Matrix) -> Matrix:
+        """(outputs, rows): einsum sums one row after the other, whose sums do not depend on how many there are."""
+        slopes = np.ascontiguousarray((self.slope / self.scale[:, None]).T)
+        scores: Matrix = self.intercept[:, None] + np.einsum("nd,kd->kn", centred, slopes)
+        return scores
 
     def learn(self, X: Matrix, y: Targets) -> Targets:
         """Predict each row from the rows before it, and learn it."""
@@ -130,9 +135,12 @@ class LinearModel:
         if np.isnan(mean).any():
             first = np.argmax(~np.isnan(rows), axis=0)
             mean = np.where(np.isnan(mean), rows[first, np.arange(self.n_features)], mean)
-        shifted = without_gaps(rows - mean)
-        shift, target_shift = shifted.mean(axis=0), Y.mean(axis=0) - self.target_mean
-        Z, both = shifted - shift, self.n * m / total
+        Z = rows - mean
+        shift, target_shift = Z.mean(axis=0), Y.mean(axis=0) - self.target_mean
+        if np.isnan(shift).any():
+            shift = without_gaps(Z).mean(axis=0)
+        Z -= shift
+        both = self.n * m / total
         with np.errstate(over="ignore", invalid="ignore"):
             if self.diagonal:
                 self.moments[0] += (Z**2).sum(axis=0) + both * shift**2

@@ -122,7 +122,8 @@ class Estimator(Locked, ExplainingFrames, Generic[C, Y]):
 
         `rmse` or `accuracy` are of the `scored` rows of this process: those of `learn_many`, and those that `learn_one`
         learns just after `predict_one` has predicted the same dictionary. `changes` are rows at which experts began to
-        learn that have replaced others; `changes_` says more about them.
+        learn that have replaced others, as seen at calls that are 250 rows apart, and by this one; `changes_` says more
+        about them.
         """
         return tally_of(self).stats(self._core)
 
@@ -292,7 +293,7 @@ class Classifier(Estimator[LabelCore, Hashable], ClassWeighting, base.MiniBatchC
             self.count_row()
             core.follow_order(label, stacklevel=3)
             if (last := self._last) is not None and last[0] is x:
-                tally_of(self).labels([last[1]], [label])
+                tally_of(self).label(last[1], label)
 
     def predict_proba_many(self, X: IntoDataFrame) -> IntoDataFrame:
         """Probabilities of all labels seen so far for the rows of a frame, a column for each label."""

@@ -11,9 +11,8 @@ from omkl.arrays import Matrix, Vector
 from omkl.estimators.core import Core
 from omkl.estimators.explaining import Explaining
 from omkl.estimators.tables import features_of
-from omkl.estimators.tally import tally_of
+from omkl.estimators.tally import LOOK_EVERY, tally_of
 
-LOOK_EVERY = 250  # rows between looks for new experts; their trial takes twice as many
 Frame = nw.DataFrame[IntoDataFrame]
 
 
@@ -65,4 +64,4 @@ class ExplainingFrames(Explaining):
         if self._unlooked >= LOOK_EVERY:
             self._unlooked = 0
             core: Any = self._explained()
-            tally_of(self).follow(core)
+            tally_of(self).follow(core, least=1)

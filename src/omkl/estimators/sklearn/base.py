@@ -1,8 +1,8 @@
 """Base classes of the scikit-learn estimators.
 
 `fit` learns all rows from the start, in a random order unless `shuffle=False`; `partial_fit` continues with rows in the
-order in which they come. scikit-learn's validation takes 50 to 100 microseconds for each call; contiguous arrays of
-float64 without names, which it would not change, skip it. For others pass chunks of rows, or use the river API.
+order in which they come. scikit-learn's validation takes some hundred microseconds for each call; arrays, lists and
+pandas frames of finite numbers, which it would only convert, skip it once there is something learned.
 """
 
 from collections.abc import Hashable, Iterator, Sequence
@@ -177,7 +177,7 @@ class Estimator(Locked, Explaining, BaseEstimator, FittedAttributes):  # type: i
 
         `rmse` or `accuracy` and the `coverage` of intervals are of the `scored` rows of this process; `fit` begins
         anew, and scores none. `changes` are rows at which experts began to learn that have replaced others, as
-        seen after each call and by this one.
+        seen by calls that are 250 rows apart, and by this one.
         """
         return tally_of(self).stats(self._fitted().core_)
 

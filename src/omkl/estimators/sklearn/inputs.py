@@ -109,11 +109,11 @@ def checked(estimator: Fitted, X: ArrayLike, reset: bool) -> Rows:
 
 def checked_with_target(estimator: Fitted, X: ArrayLike, y: ArrayLike, reset: bool, numeric: bool) -> tuple[Rows, Any]:
     """The same, with a target for each row."""
+    note_target(estimator, y)
     if not reset and (plain := _plain_rows(estimator, X)) is not None:
         targets = _plain_targets(y, len(plain), numeric)
         if targets is not None:
             return plain, targets
-    note_target(estimator, y)
     X = _named(X)
     frame = _table(estimator, X, reset)
     if frame is not None:
@@ -139,22 +139,44 @@ def checked_with_target(estimator: Fitted, X: ArrayLike, y: ArrayLike, reset: bo
 
 
 def _plain_rows(estimator: Fitted, X: object) -> Matrix | None:
-    """X if it is an array that scikit-learn's validation, which takes longer than to learn a row, would not change."""
-    if type(X) is not np.ndarray or X.ndim != 2 or X.dtype != np.float64 or not X.flags.c_contiguous or not len(X):
+    """Rows of finite numbers, as scikit-learn's validation returns them; it takes longer than to learn a row."""
+    names: Array | None = getattr(estimator, "feature_names_in_", None)
+    values = _array(X) if names is None else _values_under(X, names)
+    if values is None or values.ndim != 2 or not len(values) or values.shape[1] != estimator.n_features_in_:
         return None
-    if X.shape[1] != getattr(estimator, "n_features_in_", None) or hasattr(estimator, "feature_names_in_"):
+    if estimator.core_.encoder is not None:
         return None
-    return None if first_not_finite(X) >= 0 else X
+    rows = np.ascontiguousarray(values, dtype=np.float64)
+    return None if first_not_finite(rows) >= 0 else rows
 
 
 def _plain_targets(y: object, rows: int, numeric: bool) -> Any:
     """The same for targets, one for each row: numbers as such, or labels of a type that has no other values."""
-    if type(y) is not np.ndarray or y.shape != (rows,) or y.dtype.kind not in ("biuf" if numeric else "biuU"):
+    values = _array(y, validation.NUMERIC if numeric else "biuU")
+    if values is None or values.shape != (rows,):
         return None
     if not numeric:
-        return y
-    targets = np.ascontiguousarray(y, dtype=np.float64)
+        return values
+    targets = np.ascontiguousarray(values, dtype=np.float64)
     return None if first_not_finite(targets) >= 0 else targets
+
+
+def _array(values: object, kinds: str = validation.NUMERIC) -> Array | None:
+    """An array of these types as it is, or one of what a list or a series holds."""
+    if type(values) is list:
+        try:
+            values = np.array(values)
+        except ValueError:  # rows of different lengths
+            return None
+    elif (pandas := sys.modules.get("pandas")) is not None and isinstance(values, pandas.Series):
+        values = values.to_numpy()
+    return values if type(values) is np.ndarray and values.dtype.kind in kinds else None
+
+
+def _values_under(X: Any, names: Array) -> Array | None:
+    """The numbers of a frame of pandas with exactly these columns."""
+    values = validation.pandas_values(X)
+    return values if values is not None and np.array_equal(X.columns, names) else None
 
 
 def names(estimator: Fitted) -> Sequence[Hashable]:
