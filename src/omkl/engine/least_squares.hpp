@@ -35,6 +35,31 @@ OMKL_INLINE void factor_times(const double *R, long n, long stride, const double
   for (; i < stride; ++i) phi[i] = 0;
 }
 
+// The same for M vectors, which follow each other.
+template <long M>
+OMKL_INLINE void factor_times_many(const double *R, long n, long stride, const double *z, double *phi) {
+  constexpr long G = W == 8 ? 4 : 2;
+  for (long i = 0; i < n; i += G) {
+    const long rows = n - i < G ? n - i : G;
+    vec a[M][G] = {};
+    for (long j = 0; j < i + rows; j += W) {
+      vec r[G];
+#pragma GCC unroll 4
+      for (long g = 0; g < G; ++g) r[g] = load(R + (g < rows ? i + g : i) * stride + j);
+#pragma GCC unroll 4
+      for (long m = 0; m < M; ++m) {
+        const vec v = load(z + m * stride + j);
+#pragma GCC unroll 4
+        for (long g = 0; g < G; ++g) a[m][g] += r[g] * v;
+      }
+    }
+    for (long m = 0; m < M; ++m)
+      for (long g = 0; g < rows; ++g) phi[m * stride + i + g] = sum(a[m][g]);
+  }
+  for (long m = 0; m < M; ++m)
+    for (long i = n; i < stride; ++i) phi[m * stride + i] = 0;
+}
+
 // The same, and the update below, where R is diagonal.
 OMKL_INLINE void diagonal_times(const double *R, long stride, const double *z, double *phi) {
   for (long j = 0; j < stride; j += W) store(phi + j, load(R + j) * load(z + j));
@@ -89,6 +114,27 @@ OMKL_INLINE void all_columns(double *R, long n, long stride, const double *phi, 
   long j = 0;
   for (; j + 4 * W <= stride; j += 4 * W) factor_columns<4, COUNTS>(R, j, n, stride, phi, scale, subtract, Pz);
   for (; j < stride; j += W) factor_columns<1, COUNTS>(R, j, n, stride, phi, scale, subtract, Pz);
+}
+
+// Pz = R' phi for M vectors, which follow each other.
+template <long M>
+OMKL_INLINE void all_columns_many(const double *R, long n, long stride, const double *phi, double *Pz) {
+  constexpr long G = W == 8 ? 4 : 2;
+  for (long first = 0; first < stride; first += G * W) {
+    const long some = (stride - first) / W < G ? (stride - first) / W : G;
+    vec b[M][G] = {};
+    for (long i = first; i < n; ++i) {
+      vec r[G];
+#pragma GCC unroll 4
+      for (long g = 0; g < G; ++g) r[g] = load(R + i * stride + first + (g < some ? g : 0) * W);
+#pragma GCC unroll 4
+      for (long m = 0; m < M; ++m)
+#pragma GCC unroll 4
+        for (long g = 0; g < G; ++g) b[m][g] += phi[m * stride + i] * r[g];
+    }
+    for (long m = 0; m < M; ++m)
+      for (long g = 0; g < some; ++g) store(Pz + m * stride + first + g * W, b[m][g]);
+  }
 }
 
 // `start` is 1, and more where other features, of which R is not the factor, have a part in the row's leverage.

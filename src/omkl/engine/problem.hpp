@@ -36,6 +36,9 @@ struct Frequencies {
   const double *largest;  // [d] the largest frequency of every input
   long reference;         // a kernel that others are proportional to, negative where there is none
   const double *ratio;    // [N] of a kernel's frequencies to the reference's, 0 where they are not proportional
+  // Inputs with a frequency other than 0 in registers of LANES features: of block b those in used[used_start[b] ..
+  // used_start[b + 1]), where blocks are counted over all kernels.
+  const int *used_start, *used;
 };
 
 struct Graph {

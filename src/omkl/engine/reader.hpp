@@ -105,13 +105,22 @@ class ProblemReader {
   Frequencies frequencies(const char *name, long least = 1) {
     const auto [N, d, D, rows] = source().tensor(name);
     require(N >= 1 && d >= 1 && D >= least, "the problem needs kernels, features and random features");
-    if (D == 0) return {N, d, 0, 0, rows, 0, storage_.zeros(d), -1, storage_.zeros(N)};
+    if (D == 0) return {N, d, 0, 0, rows, 0, storage_.zeros(d), -1, storage_.zeros(N), nullptr, nullptr};
     const long P = padded(D);
     std::vector<double> largest(static_cast<size_t>(d));
     for (long row = 0; row < N * d; ++row)
       for (long j = 0; j < D; ++j) {
         double &most = largest[static_cast<size_t>(row % d)];
         most = std::max(most, std::fabs(rows[row * P + j]));
+      }
+    std::vector<int> used_start{0}, used;
+    for (long i = 0; i < N; ++i)
+      for (long b = 0; b < P; b += LANES) {
+        for (long k = 0; k < d; ++k) {
+          const double *block = rows + (i * d + k) * P + b;
+          if (std::any_of(block, block + LANES, [](double v) { return v != 0; })) used.push_back(static_cast<int>(k));
+        }
+        used_start.push_back(static_cast<int>(used.size()));
       }
     const auto [reference, ratio] = proportional(rows, N, d, D);
     return {N,
@@ -122,7 +131,9 @@ class ProblemReader {
             1 / std::sqrt(static_cast<double>(D)),
             storage_.padded_copy(largest.data(), d),
             reference,
-            storage_.padded_copy(ratio.data(), N)};
+            storage_.padded_copy(ratio.data(), N),
+            storage_.list(std::move(used_start)),
+            storage_.list(std::move(used))};
   }
 
   // Of N nodes, each with a neighbour in either direction.

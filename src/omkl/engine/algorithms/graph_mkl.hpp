@@ -25,6 +25,7 @@ static bool evaluate(const Problem &p, const State &s, Scratch &scratch, Workspa
     Evaluations &out = w.sets[g];
     for (long i = 0; i <= p.maps; ++i) scratch.flags[i] = 0;
     if (set.age >= 0) scaled(p, set.scaling, w, w.x);
+    if (set.age >= 0 && w.coming) begin_row(p, set, w, out.ahead);
     if (g == s.incumbent) predict_large(p, s.large, set.scaling, w);
     each_evaluated(p, set, s.large, g == s.incumbent, w.share, [&](long e, bool) {
       evaluate(p, set, w, out, e, scratch.flags);
@@ -42,6 +43,7 @@ static bool evaluate(const Problem &p, const State &s, Scratch &scratch, Workspa
 
 inline void predict(const Problem &p, const State &s, Scratch &scratch, const double *x, double *out) {
   Workspace w(p, scratch.extra);
+  w.coming = nullptr;
   long evaluated;
   evaluate(p, s, scratch, w, x, out, evaluated);
 }
@@ -88,11 +90,13 @@ static void follow_change(const Problem &p, State &s, const Workspace &w, double
 
 inline void run(const Problem &p, State &s, Scratch &scratch, Chunk &chunk) {
   Workspace w(p, scratch.extra);
+  for (Evaluations &out : w.sets) forget_ahead(p, out.ahead);
   for (; chunk.done < chunk.rows; ++chunk.done) {
     double *prediction = chunk.out + chunk.done * outputs(p);
     const double y = clipped(chunk.y[chunk.done], LARGEST_VALUE), *uniform = chunk.uniforms + 2 * chunk.done;
+    w.coming = chunk.X + chunk.done * (p.V.d + p.S), w.row = chunk.done, w.left = chunk.rows - chunk.done;
     long evaluated;
-    if (!evaluate(p, s, scratch, w, chunk.X + chunk.done * (p.V.d + p.S), prediction, evaluated)) return;
+    if (!evaluate(p, s, scratch, w, w.coming, prediction, evaluated)) return;
     const double weight = chunk.weight ? chunk.weight[chunk.done] : 1;
     if (weight != 0 && (!is_finite(y) || !s.has_room(p))) return;
     const bool known = s.sets[s.incumbent].scaling.unit > 0;

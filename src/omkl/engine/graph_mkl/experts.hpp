@@ -1,35 +1,10 @@
 // As algorithms/graph_mkl/experts.py: how each expert predicts, and how it learns from one row.
 #pragma once
-#include "../least_squares.hpp"
+#include "graph_mkl/ahead.hpp"
 #include "graph_mkl/memory.hpp"
-#include "graph_mkl/scaling.hpp"
 
 namespace omkl::graph_mkl::OMKL_ISA {
 using namespace omkl::OMKL_ISA;
-
-// Where expert e, which is no memory expert, has its coefficients; i is its map, b its learner there.
-struct Expert {
-  long i, b, n, stride;
-  bool diagonal;  // R is
-  double *theta, *R;
-
-  OMKL_ALWAYS_INLINE Expert(const Problem &p, const Coefficients &c, long e) {
-    i = e < p.on_kernels ? e / p.B : e == p.on_kernels ? p.maps : p.V.N;
-    b = e < p.on_kernels ? e % p.B : 0;
-    const bool linear = i == p.maps;
-    diagonal = linear && p.rows_linear == 1;
-    n = linear ? p.n_linear : p.n;
-    stride = linear ? p.stride_linear : p.stride;
-    theta = linear ? c.theta_linear : c.theta + (i * p.B + b) * p.K * stride;
-    R = linear ? c.R_linear : c.R + i * n * stride;
-  }
-};
-
-// The first expert on a map, and how many there are.
-OMKL_INLINE long first_on(const Problem &p, long i) {
-  return i < p.V.N ? i * p.B : i == p.maps ? p.on_kernels : p.on_kernels + 1;
-}
-OMKL_INLINE long learners_on(const Problem &p, long i) { return i < p.V.N ? p.B : 1; }
 
 // As before the first row.
 static void reset_coefficients(const Problem &p, Coefficients &c) {
@@ -45,62 +20,7 @@ static void reset_coefficients(const Problem &p, Coefficients &c) {
   for (long k = 0; k < p.K * p.S; ++k) c.theta_sparse[k] = 0;
 }
 
-// phi = R z
-OMKL_INLINE void compute_phi(const Expert &x, const double *z, double *phi) {
-  if (x.diagonal)
-    diagonal_times(x.R, x.stride, z, phi);  // (G9)
-  else
-    factor_times(x.R, x.n, x.stride, z, phi);  // (G9)
-}
-
 // Predictions
-
-static void with_squares(const Problem &p, const double *xs, double *z) {
-  const long places = (p.n - 1) / 2, some = p.V.d < places ? p.V.d : places;
-  const double root = sqrt(static_cast<double>(p.V.d));
-  for (long k = 0; k < p.stride; ++k) z[k] = 0;
-  z[0] = 1;
-  for (long k = 0; k < some; ++k) {
-    z[1 + k] = xs[k];
-    z[1 + places + k] = (root * (xs[k] * xs[k]) - 1 / root) / SQUARE_SCALE;  // (G6)
-  }
-}
-
-// z of map i, from the scaled row in the workspace.
-static void features_of(const Problem &p, long i, const Workspace &w, double *z) {
-  const Frequencies &F = p.V;
-  if (i == p.maps) {
-    z[0] = 1;
-    for (long k = 0; k < F.d; ++k) z[k + 1] = w.xs_linear[k];  // (G5)
-    for (long k = F.d + 1; k < p.stride_linear; ++k) z[k] = 0;
-    return;
-  }
-  const double *xs = w.xs;
-  double *wave = w.wave;
-  if (i == F.N) {
-    with_squares(p, xs, z);
-    return;
-  }
-  const double *V = F.V + i * F.d * F.P;
-  if (phases_in_range(F, xs)) {
-    for (long b = 0; b < F.P; b += W) {
-      vec phase, sine, cosine;
-      phases<1>(V + b, F.d, F.P, xs, &phase);
-      sincos(phase, sine, cosine);
-      store(wave + b, F.root * sine);
-      store(wave + F.P + b, F.root * cosine);
-    }
-  } else {
-    for (long j = 0; j < F.D; ++j) {
-      double phase = xs[0] * V[j];
-      for (long k = 1; k < F.d; ++k) phase += xs[k] * V[k * F.P + j];
-      wave[j] = F.root * sin(phase);
-      wave[F.P + j] = F.root * cos(phase);
-    }
-  }
-  for (long j = 0; j < F.D; ++j) z[j] = wave[j], z[F.D + j] = wave[F.P + j];
-  for (long j = 2 * F.D; j < p.stride; ++j) z[j] = 0;
-}
 
 // z and phi of the sparse inputs of a row; returns their part of the leverage.
 static double evaluate_sparse(const ExpertSet &set, const SparseRow &row, Evaluations &out) {
@@ -142,17 +62,21 @@ static void evaluate(const Problem &p, const ExpertSet &set, Workspace &w, Evalu
   }
   const Expert x(p, set.coefficients, e);
   double *z = out.z + x.i * w.widest, *phi = out.phi + x.i * w.widest;
-  if (!(ready[x.i] & HAS_FEATURES)) {
-    features_of(p, x.i, w, z);
-    ready[x.i] |= HAS_FEATURES;
-  }
+  const bool taken = x.b == 0 && take_ahead(p, set.scaling, x, w, out);
+  if (!taken && !(ready[x.i] & HAS_FEATURES)) features_of(p, x.i, w, z);
+  ready[x.i] |= HAS_FEATURES;
   double leverage = 0;
   if (x.b == 0) {
-    compute_phi(x, z, phi);
-    leverage = dot(phi, phi, x.stride);        // (G9)
+    if (!taken) compute_phi(x, z, phi);
+    leverage = dot(phi, phi, x.stride);  // (G9)
   }
   const bool has_sparse = e == p.on_kernels && w.sparse.n > 0;
   if (has_sparse) leverage += evaluate_sparse(set, w.sparse, out);
+  if (x.b == 0) {  // where P will not change, P z is computed while its factor is in the cache
+    out.has_Pz[x.i] = w.coming && !x.diagonal && leverage <= p.min_leverage;
+    if (out.has_Pz[x.i] && !taken)
+      all_columns<false>(x.R, x.n, x.stride, phi, nullptr, nullptr, out.Pz + x.i * w.widest);
+  }
   out.leverage[e] = leverage;
   for (long k = 0; k < p.K; ++k) {
     double product = dot(x.theta + k * x.stride, z, x.stride);
@@ -195,9 +119,9 @@ OMKL_INLINE double product(const Problem &p, const ExpertSet &set, const Expert 
 }
 
 // theta + step P z, of output k; P before the row.
-OMKL_INLINE void move_theta(const Problem &p, ExpertSet &set, const Workspace &w, const Expert &x, const Sparse &sparse,
+OMKL_INLINE void move_theta(const Problem &p, ExpertSet &set, const double *Pz, const Expert &x, const Sparse &sparse,
                             long k, double step) {
-  add(x.theta + k * x.stride, step, w.Pz, x.stride);
+  add(x.theta + k * x.stride, step, Pz, x.stride);
   if (!sparse.row) return;
   for (long j = 0; j < sparse.row->n; ++j) {
     const long at = place_of(*sparse.row, j);
@@ -214,13 +138,16 @@ static void update_sparse_factor(ExpertSet &set, const Sparse &sparse, double le
   }
 }
 
-// One row of recursive least squares for P, for which it counts so many times; w.Pz = P z.
-static void update_factor(Workspace &w, const Expert &x, const double *phi, const Sparse &sparse, double leverage,
-                          double counted) {
+// One row of recursive least squares for P, for which it counts so many times; returns P z with P before the row, which
+// is `Pz` where that is computed already.
+static const double *update_factor(Workspace &w, const Expert &x, const double *phi, const double *Pz,
+                                   const Sparse &sparse, double leverage, double counted) {
+  if (Pz && !(counted > 0)) return Pz;
   if (x.diagonal)
     diagonal_update(x.R, x.stride, phi, leverage, counted, w.Pz);
   else
     factor_update(x.R, x.n, x.stride, phi, counted, 1 + counted * sparse.leverage, w.keep, w.take, w.Pz);  // (G18)
+  return w.Pz;
 }
 
 // How a row is learned: as often as its weight says; as a copy of one that has been learned with the weight `before`;
@@ -232,9 +159,9 @@ struct Counting {
 
 // Logistic regression by Newton steps, each of them least squares in which a row counts by the curvature of the loss; a
 // row of a larger weight takes several. P z only changes its length on the way.
-static void newton_steps(const Problem &p, ExpertSet &set, Workspace &w, const Expert &x, const double *z,
-                         const double *phi, const Sparse &sparse, double leverage, const double *target,
-                         const Counting &row) {
+static bool newton_steps(const Problem &p, ExpertSet &set, Workspace &w, const Expert &x, const double *z,
+                         const double *phi, const double *known_Pz, const Sparse &sparse, double leverage,
+                         const double *target, const Counting &row) {
   const double *shift = set.scaling.shift;
   const double steps = row.weight > 1 ? lesser(ceil(row.weight), NEWTON_STEPS) : 1, each = row.weight / steps;
   double scale = 1, all_counts = 0;  // of P z, and how many times the row counts for P
@@ -252,9 +179,10 @@ static void newton_steps(const Problem &p, ExpertSet &set, Workspace &w, const E
     const double counted = row.again ? 0 : counts(p, q, curvature * each);
     if (counted > 0) all_counts += counted, scale /= 1 + counted * q;
   }
-  update_factor(w, x, phi, sparse, leverage, all_counts);
-  for (long k = 0; k < p.K; ++k) move_theta(p, set, w, x, sparse, k, w.move[k]);
+  const double *Pz = update_factor(w, x, phi, known_Pz, sparse, leverage, all_counts);
+  for (long k = 0; k < p.K; ++k) move_theta(p, set, Pz, x, sparse, k, w.move[k]);
   update_sparse_factor(set, sparse, leverage, all_counts);
+  return all_counts > 0;
 }
 
 // The part of the gap that a gradient expert of step length a closes at a row of this weight.
@@ -262,10 +190,11 @@ OMKL_INLINE double gradient_step(double a, double weight) {
   return weight <= 1 ? weight * a : 1 - pow(1 - a, weight);  // (G15)
 }
 
-// The coefficients of one expert after a row.
-static void update(const Problem &p, ExpertSet &set, Workspace &w, long e, const double *z, const double *phi,
-                   const Sparse &sparse, double leverage, const double *target, const Counting &row) {
-  if (e >= p.first_memory) return;  // memory and large experts have no coefficients here
+// The coefficients of one expert after a row; returns whether P changed. `known_Pz`: where P z is computed already, or
+// null.
+static bool update(const Problem &p, ExpertSet &set, Workspace &w, long e, const double *z, const double *phi,
+                   const double *known_Pz, const Sparse &sparse, double leverage, const double *target,
+                   const Counting &row) {
   const Expert x(p, set.coefficients, e);
   if (x.b > 0) {
     const double step = gradient_step(p.steps[x.b - 1], row.weight);
@@ -273,20 +202,19 @@ static void update(const Problem &p, ExpertSet &set, Workspace &w, long e, const
       double *theta = x.theta + k * x.stride;
       add(theta, step * (target[k] - dot(theta, z, x.stride)), z, x.stride);  // (G15)
     }
-    return;
+    return false;
   }
-  if (p.classify && e >= p.on_kernels) {
-    newton_steps(p, set, w, x, z, phi, sparse, leverage, target, row);
-    return;
-  }
+  if (p.classify && e >= p.on_kernels)
+    return newton_steps(p, set, w, x, z, phi, known_Pz, sparse, leverage, target, row);
   const double counted = row.again ? 0 : counts(p, leverage, row.weight);
   const double all = row.weight + row.before * (1 - greater(counted, 0) / row.weight);  // (G16)
-  update_factor(w, x, phi, sparse, leverage, counted);
+  const double *Pz = update_factor(w, x, phi, known_Pz, sparse, leverage, counted);
   for (long k = 0; k < p.K; ++k) {
     const double gap = target[k] - product(p, set, x, z, sparse, k);
-    move_theta(p, set, w, x, sparse, k, row.weight * gap / (1 + all * leverage));  // (G16)
+    move_theta(p, set, Pz, x, sparse, k, row.weight * gap / (1 + all * leverage));  // (G16)
   }
   update_sparse_factor(set, sparse, leverage, counted);
+  return counted > 0;
 }
 
 // What a target says about the noise of an expert: its squared error, or the slope of the log-likelihood in the

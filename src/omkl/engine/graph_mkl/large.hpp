@@ -9,7 +9,10 @@ using namespace omkl::OMKL_ISA;
 
 // What the large experts predict for the row in the workspace, which has been scaled for the incumbent.
 static void predict_large(const Problem &p, const Large &large, const Scaling &scaling, Workspace &w) {
-  if (ready(large.trees)) predict(p, large.trees, w.x, w.forecast);
+  if (ready(large.trees)) {
+    find_leaves(p, large.trees, large.trees.active, w.x, w.leaves);
+    predict(p, large.trees, w.leaves, w.forecast);
+  }
   if (ready(large.wide)) predict(p, large.wide, w.xs, scaling, w.forecast + (p.large - p.wide_experts) * p.K);
 }
 
@@ -54,7 +57,7 @@ static bool wide_is_useful(const Problem &p, const Large &large) {
 static void learn_large(const Problem &p, Large &large, const Scaling &scaling, Workspace &w, double y, double weight) {
   if (p.large == 0) return;
   judge_large(p, large, w.losses);
-  if (ready(large.trees)) learn(p, large.trees, w.x, y, weight);
+  if (ready(large.trees)) learn(p, large.trees, w.leaves, y, weight);
   append(p, large.archive, w.x, y, weight);
   advance(p, large.trees, large.archive);
   advance(p, large.wide, large.archive, scaling, wide_is_useful(p, large));

@@ -52,6 +52,7 @@ static void refit(const Problem &p, ExpertSet &set, Workspace &w, Evaluations &o
   if (!p.classify)
     for (long e = 0; e < p.E; ++e) set.noise.level[e] *= ratio * ratio, set.judged.signal[e] *= ratio * ratio;
   reset_coefficients(p, set.coefficients);
+  forget_ahead(p, out.ahead);
   double *z = out.z, *phi = out.phi;
   for (long j = 0; j < n; ++j) {
     const double *Y = set.first.Y + j * p.K;
@@ -68,7 +69,7 @@ static void refit(const Problem &p, ExpertSet &set, Workspace &w, Evaluations &o
       Sparse sparse = {linear ? &w.first_sparse : nullptr, out.z_sparse, out.phi_sparse, 0};
       if (linear) sparse.leverage = evaluate_sparse(set, w.first_sparse, out);
       for (long b = 0; b < learners_on(p, i); ++b)
-        update(p, set, w, first_on(p, i) + b, z, phi, sparse, dense + sparse.leverage, w.target,
+        update(p, set, w, first_on(p, i) + b, z, phi, nullptr, sparse, dense + sparse.leverage, w.target,
                {set.first.weight[j], 0, false});
     }
   }
@@ -81,6 +82,16 @@ static Sparse sparse_of(const Problem &p, const Workspace &w, const Evaluations 
   sparse.row = &w.sparse;
   for (long j = 0; j < w.sparse.n; ++j) sparse.leverage += out.phi_sparse[j] * out.phi_sparse[j];
   return sparse;
+}
+
+// The coefficients of an expert that has been evaluated, after that row.
+static void update_evaluated(const Problem &p, ExpertSet &set, Workspace &w, Evaluations &out, long e,
+                             const Counting &row) {
+  if (e >= p.first_memory) return;  // memory and large experts have no coefficients here
+  const long i = Expert(p, set.coefficients, e).i, place = i * w.widest;
+  const bool changed = update(p, set, w, e, out.z + place, out.phi + place, out.has_Pz[i] ? out.Pz + place : nullptr,
+                              sparse_of(p, w, out, e), out.leverage[e], w.target, row);
+  if (changed && i < p.V.N) out.ahead.count[i] = 0, out.ahead.changed[i] = 1;
 }
 
 // After a row that stands in the set's memory, and is a copy of the last one or shown again. A copy adds to the weight
@@ -105,12 +116,8 @@ static void learn_again(const Problem &p, ExpertSet &set, Workspace &w, Evaluati
   }
   for (long k = 0; k < p.K; ++k)
     w.target[k] = (target_value(p, y, k) - set.scaling.shift[k]) / unit_of(set.scaling);  // (G3)
-  each_selected(p, set, incumbent, w.share, [&](long e, bool) {
-    if (e >= p.first_memory) return;
-    const long place = Expert(p, set.coefficients, e).i * w.widest;
-    update(p, set, w, e, out.z + place, out.phi + place, sparse_of(p, w, out, e), out.leverage[e], w.target,
-           {weight, before, !copy});
-  });
+  each_selected(p, set, incumbent, w.share,
+                [&](long e, bool) { update_evaluated(p, set, w, out, e, {weight, before, !copy}); });
 }
 
 // After one row, with the selection for the next round; `judged`: whether the evidence for its experts has been
@@ -124,12 +131,9 @@ static void learn(const Problem &p, ExpertSet &set, Workspace &w, Evaluations &o
   each_evaluated(p, set, large, incumbent, w.share, [&](long e, bool) {
     if (judged) set.judged.gain[e] = out.score[e];
     if (known) update_noise(p, set, out, w, e, y, relative);
-    if (e >= p.first_memory) return;
     for (long k = 0; k < p.K; ++k)
       w.target[k] = (target_value(p, y, k) - set.scaling.shift[k]) / unit_of(set.scaling);  // (G3)
-    const long place = Expert(p, set.coefficients, e).i * w.widest;
-    update(p, set, w, e, out.z + place, out.phi + place, sparse_of(p, w, out, e), out.leverage[e], w.target,
-           {weight, 0, false});
+    update_evaluated(p, set, w, out, e, {weight, 0, false});
   });
   append_first(p, set.first, set.age, w.x, w.sparse, y, weight);
   for (long k = 0; k < p.K; ++k) w.target[k] = target_value(p, y, k);

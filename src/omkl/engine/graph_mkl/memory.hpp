@@ -16,21 +16,34 @@ static void append_memory(const Problem &p, Window &window, int64_t row, const d
   window.weight[j] = greater(weight, MIN_WEIGHT);
 }
 
-// Squared distances of w.xs to the rows of the window, in w.square; w.nearest is the least.
+// Squared distances of w.xs to the rows of the window, in w.square; w.nearest is the least. Many rows at a time, so
+// that what is read of an input is contiguous.
 static void squared_distances(const Problem &p, const Window &window, int64_t age, Workspace &w) {
+  constexpr long MANY = 8;
   const long n = rows_in(age);
-  w.nearest = INFINITY;
-  for (long j = 0; j < n; j += W) {
-    vec square = {};
+  static_assert(WINDOW % (MANY * LANES) == 0);
+  vec nearest = splat(INFINITY);
+  for (long j = 0; j < n; j += MANY * W) {
+    vec square[MANY] = {};
     for (long k = 0; k < p.V.d; ++k) {
-      vec gap;
-      __builtin_memcpy(&gap, window.X + k * WINDOW + j, sizeof gap);
-      gap -= w.xs[k];
-      square += gap * gap;
+      const double *values = window.X + k * WINDOW + j, x = w.xs[k];
+#pragma GCC unroll 8
+      for (long v = 0; v < MANY; ++v) {
+        vec gap;
+        __builtin_memcpy(&gap, values + v * W, sizeof gap);
+        gap -= x;
+        square[v] += gap * gap;
+      }
     }
-    store(w.square + j, square);
+#pragma GCC unroll 8
+    for (long v = 0; v < MANY; ++v) {
+      store(w.square + j + v * W, square[v]);
+      const veci there = LANE + (j + v * W) < n;
+      nearest = there ? smaller(square[v], nearest) : nearest;
+    }
   }
-  for (long j = 0; j < n; ++j) w.nearest = lesser(w.nearest, w.square[j]);
+  w.nearest = nearest[0];
+  for (long l = 1; l < W; ++l) w.nearest = lesser(w.nearest, nearest[l]);
 }
 
 static void predict_from_memory(const Problem &p, const Window &window, int64_t age, Workspace &w, double width,

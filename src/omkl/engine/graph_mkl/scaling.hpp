@@ -16,12 +16,16 @@ OMKL_INLINE double target_value(const Problem &p, double y, long k) {
 }
 
 // w.xs for the kernels, w.xs_linear for the linear expert.
+OMKL_INLINE double scaled_input(const Scaling &scaling, long k, double x, double root, double clip) {
+  const double a = (x - scaling.mean[k]) * scaling.scale[k];
+  return a != a ? 0 : root * clipped(a, clip);  // (G1)
+}
+
 static void scaled(const Problem &p, const Scaling &scaling, Workspace &w, const double *x) {
   const double root = 1 / sqrt(static_cast<double>(p.V.d));
   for (long k = 0; k < p.V.d; ++k) {
-    const double a = (x[k] - scaling.mean[k]) * scaling.scale[k];
-    w.xs[k] = a != a ? 0 : root * clipped(a, CLIP);  // (G1)
-    w.xs_linear[k] = a != a ? 0 : root * clipped(a, CLIP_LINEAR);  // (G1)
+    w.xs[k] = scaled_input(scaling, k, x[k], root, CLIP);
+    w.xs_linear[k] = scaled_input(scaling, k, x[k], root, CLIP_LINEAR);
   }
 }
 

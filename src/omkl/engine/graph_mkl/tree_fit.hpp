@@ -3,7 +3,7 @@
 #pragma once
 #include <new>
 
-#include "../lanes.hpp"
+#include "graph_mkl/tree_cells.hpp"
 #include "graph_mkl/trees_state.hpp"
 
 namespace omkl::graph_mkl::OMKL_ISA {
@@ -150,33 +150,12 @@ static long inputs_of(const Problem &p, const Trees &t, int32_t *inputs) {
 
 // Splits
 
-// Sums of the whole numbers of rows: the weight, then the projected residuals.
-template <long S>
-struct Cells;
-template <>
-struct Cells<1> {
-  typedef uint64_t Cell;  // the residual in the upper half, the weight, never negative, in the lower
-  static OMKL_ALWAYS_INLINE Cell cell(int32_t weight, const int32_t *q) {
-    return (static_cast<uint64_t>(static_cast<int64_t>(q[0])) << 32) + static_cast<uint32_t>(weight);
-  }
-  static OMKL_ALWAYS_INLINE double weight(Cell c) { return static_cast<int32_t>(c); }
-  static OMKL_ALWAYS_INLINE double residual(Cell c, long) { return static_cast<int32_t>(c >> 32); }
-};
-template <>
-struct Cells<3> {
-  typedef uint32_t Cell __attribute__((vector_size(16)));
-  static OMKL_ALWAYS_INLINE Cell cell(int32_t weight, const int32_t *q) {
-    return Cell{static_cast<uint32_t>(weight), static_cast<uint32_t>(q[0]), static_cast<uint32_t>(q[1]),
-                static_cast<uint32_t>(q[2])};
-  }
-  static OMKL_ALWAYS_INLINE double weight(Cell c) { return static_cast<int32_t>(c[0]); }
-  static OMKL_ALWAYS_INLINE double residual(Cell c, long s) { return static_cast<int32_t>(c[s + 1]); }
-};
-
 struct Split {
   double gain, left, right;  // weights of the children
   long input, cut;
 };
+
+constexpr double PRUNING = 1 - 1e-9;  // beyond rounding
 
 // One tree that is being grown.
 template <long S>
@@ -184,7 +163,7 @@ struct Growth {
   typedef typename Cells<S>::Cell Cell;
   const uint8_t *bins;  // [n][d]
   long d, F;
-  const int32_t *inputs;  // [F]
+  const int32_t *inputs, *widths;  // [F]  their bins are those below a width, of whole registers
   const Cell *cells;  // [n]
   int32_t *order, *other;  // [n]  rows, those of a node together; working memory
   Cell *histograms;  // [TREE_DEPTH][F][TREE_BINS]
@@ -201,7 +180,8 @@ struct Growth {
     const int32_t *__restrict which = inputs, *__restrict rows = order;
     const Cell *__restrict values = cells;
     const long wide = d, many = F;
-    for (long i = 0; i < many * TREE_BINS; ++i) out[i] = Cell{};
+    for (long j = 0; j < many; ++j)
+      for (long k = 0; k < widths[j]; ++k) out[j * TREE_BINS + k] = Cell{};
     for (long i = from; i < to; ++i) {
       const long row = rows[i];
       const uint8_t *__restrict mine = all + row * wide;
@@ -216,44 +196,58 @@ struct Growth {
     }
   }
 
+  // What is left of the histogram of a node without that of a child.
+  void subtract(Cell *__restrict whole, const Cell *__restrict part) const {
+    for (long j = 0; j < F; ++j)
+      for (long k = 0; k < widths[j]; ++k) whole[j * TREE_BINS + k] -= part[j * TREE_BINS + k];
+  }
+
   // The best split of a node; gain 0: there is none.
   Split best_split(const Cell *histogram) const {
     Split best{0, 0, 0, 0, 0};
-    alignas(64) double H[TREE_BINS], G[S][TREE_BINS];
+    typename Cells<S>::Sums sums;
+    const double ridge = TREE_WEIGHT * TREE_RIDGE;
+    double whole = 0, all[S], before = 0;
     for (long j = 0; j < F; ++j) {
       const Cell *cell = histogram + j * TREE_BINS;
+      const long width = widths[j];
       Cell sum{};
-#pragma GCC unroll 8
-      for (long k = 0; k < TREE_BINS; ++k) {
-        sum += cell[k];
-        H[k] = Cells<S>::weight(sum);
-        for (long s = 0; s < S; ++s) G[s][k] = Cells<S>::residual(sum, s);
+      for (long k = 0; k < width; ++k) sums.put(k, sum += cell[k]);
+      if (j == 0) {  // those of the node, whatever the input
+        whole = sums.weight(width - 1);
+        if (!(whole >= 2 * least)) return best;
+        for (long s = 0; s < S; ++s) all[s] = sums.residual(width - 1, s), before += all[s] * all[s];
+        before /= whole + ridge;
       }
-      const double whole = H[TREE_BINS - 1], ridge = TREE_WEIGHT * TREE_RIDGE;
-      if (!(whole >= 2 * least)) return best;
-      double before = 0;
-      for (long s = 0; s < S; ++s) before += G[s][TREE_BINS - 1] * G[s][TREE_BINS - 1];
-      before /= whole + ridge;
-      long first = 0, last = TREE_BINS - 2;
-      while (first < last && H[first] < least) ++first;
-      while (last > first && whole - H[last] < least) --last;
-      vec highest = {};
-      veci at = {};
-      for (long k = first / W * W; k <= last; k += W) {
-        const vec left = load(H + k), right = whole - left;
-        vec below = {}, above = {};
+      vec left, right, below, above;
+      const auto part_at = [&](long k) __attribute__((always_inline)) {
+        left = sums.weights(k), right = whole - left, below = above = vec{};
         for (long s = 0; s < S; ++s) {
-          const vec g = load(G[s] + k), rest = G[s][TREE_BINS - 1] - g;
+          const vec g = sums.residuals(k, s), rest = all[s] - g;
           below += g * g, above += rest * rest;
         }
+        return (left >= least) & (right >= least);  // (G74)
+      };
+      const double bound = PRUNING * (best.gain + before);  // divisions are only for what may be better
+      veci maybe = {};
+      for (long k = 0; k < width; k += W) {
+        const veci enough = part_at(k);
+        const vec l = left + ridge, r = right + ridge;
+        maybe |= enough & (below * r + above * l > bound * (l * r));
+      }
+      if (total(maybe) == 0) continue;
+      vec highest = {};
+      veci at = {};
+      for (long k = 0; k < width; k += W) {
+        const veci enough = part_at(k);
         const vec gain = below / (left + ridge) + above / (right + ridge) - before;  // (G73)
-        const veci better = (gain > highest) & (left >= least) & (right >= least);  // (G74)
+        const veci better = enough & (gain > highest);
         highest = better ? gain : highest;
         at = better ? LANE + k : at;
       }
       for (long l = 0; l < W; ++l)
         if (highest[l] > best.gain || (highest[l] == best.gain && best.gain > 0 && best.input == j && at[l] < best.cut))
-          best = {highest[l], H[at[l]], whole - H[at[l]], j, at[l]};
+          best = {highest[l], sums.weight(at[l]), whole - sums.weight(at[l]), j, at[l]};
     }
     return best;
   }
@@ -298,7 +292,7 @@ struct Growth {
       if (smaller_left ? left : right) small = next;
       if (smaller_left ? right : left) {
         large = mine;
-        for (long i = 0; i < F * TREE_BINS; ++i) large[i] -= next[i];
+        subtract(large, next);
       }
     }
     if (smaller_left) {

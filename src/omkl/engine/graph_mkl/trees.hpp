@@ -22,32 +22,36 @@ OMKL_INLINE long leaf_of(const Problem &p, const int64_t *feature, const double 
   return at - NODES;
 }
 
-static void predict(const Problem &p, const Trees &t, const double *x, double *mean) {
-  const long T = static_cast<long>(p.trees), first = t.active * T;
-  for (long k = 0; k < p.K; ++k) mean[k] = t.base[t.active * p.K + k];
-  for (long tree = first; tree < first + T; ++tree) {
-    const long leaf = leaf_of(p, t.feature + tree * NODES, t.threshold + tree * NODES, x);
-    const double *value = t.value + (tree * LEAVES + leaf) * p.K;
-    for (long k = 0; k < p.K; ++k) mean[k] += value[k];  // (G75)
+// Of every tree of an ensemble the place of the value that it has for a row.
+static void find_leaves(const Problem &p, const Trees &t, int64_t which, const double *x, int64_t *places) {
+  const long T = static_cast<long>(p.trees), first = static_cast<long>(which) * T;
+  for (long tree = 0; tree < T; ++tree) {
+    const long nodes = (first + tree) * NODES;
+    places[tree] = (first + tree) * LEAVES + leaf_of(p, t.feature + nodes, t.threshold + nodes, x);
   }
 }
 
-// A row for the leaves of an ensemble.
-static void show(const Problem &p, Trees &t, int64_t which, const double *x, double y, double weight) {
-  const long T = static_cast<long>(p.trees), first = which * T;
+static void predict(const Problem &p, const Trees &t, const int64_t *places, double *mean) {
+  for (long k = 0; k < p.K; ++k) mean[k] = t.base[t.active * p.K + k];
+  for (long tree = 0; tree < p.trees; ++tree)
+    for (long k = 0; k < p.K; ++k) mean[k] += t.value[places[tree] * p.K + k];  // (G75)
+}
+
+// A row for the leaves of an ensemble that it falls into.
+static void show(const Problem &p, Trees &t, int64_t which, const int64_t *places, double y, double weight) {
   double mean = t.base[which];
-  for (long tree = first; tree < first + T; ++tree) {
-    const long place = tree * LEAVES + leaf_of(p, t.feature + tree * NODES, t.threshold + tree * NODES, x);
-    const double residual = y - mean;                                               // (G82)
+  for (long tree = 0; tree < p.trees; ++tree) {
+    const int64_t place = places[tree];
+    const double residual = y - mean;                                                  // (G82)
     mean += t.value[place];
-    t.total[place] += weight * residual;                                            // (G82)
-    t.weight[place] += weight;                                                      // (G82)
+    t.total[place] += weight * residual;                                               // (G82)
+    t.weight[place] += weight;                                                         // (G82)
     t.value[place] = TREE_RATE * t.total[place] / (t.weight[place] + t.ridge[which]);  // (G82)
   }
 }
 
-static void learn(const Problem &p, Trees &t, const double *x, double y, double weight) {
-  if (!p.classify) show(p, t, t.active, x, y, weight);
+static void learn(const Problem &p, Trees &t, const int64_t *places, double y, double weight) {
+  if (!p.classify) show(p, t, t.active, places, y, weight);
 }
 
 // Fits
@@ -224,7 +228,7 @@ static void fit_tree(const TreeRows &rows, Trees &t, long number, double *memory
   };
   typedef typename Cells<S>::Cell Cell;
   double *projected = cut(n * S), *probability = cut(p.classify ? n * K : 0), *work = cut((S > 2 ? S : 2) * K);
-  auto *inputs = reinterpret_cast<int32_t *>(cut(d / 2 + 1));
+  auto *inputs = reinterpret_cast<int32_t *>(cut(d / 2 + 1)), *widths = reinterpret_cast<int32_t *>(cut(d / 2 + 1));
   auto *order = reinterpret_cast<int32_t *>(cut(n / 2 + 1)), *other = reinterpret_cast<int32_t *>(cut(n / 2 + 1));
   auto *cells = reinterpret_cast<Cell *>(cut(n * static_cast<long>(sizeof(Cell) / sizeof(double))));
   auto *histograms = reinterpret_cast<Cell *>(memory);
@@ -235,10 +239,13 @@ static void fit_tree(const TreeRows &rows, Trees &t, long number, double *memory
   make_cells<S>(rows, projected, cells);
   const long low = n / TREE_LEAST_SHARE < TREE_LEAST_ROWS[0] ? TREE_LEAST_ROWS[0] : n / TREE_LEAST_SHARE;
   const long least = TREE_WEIGHT * (low < TREE_LEAST_ROWS[1] ? low : TREE_LEAST_ROWS[1]);  // (G74)
+  const long F = inputs_of(p, t, inputs);
+  for (long j = 0; j < F; ++j) widths[j] = static_cast<int32_t>(padded(t.bins_of(inputs[j])));
   Growth<S> growth{t.bins,
                    d,
-                   inputs_of(p, t, inputs),
+                   F,
                    inputs,
+                   widths,
                    cells,
                    order,
                    other,
@@ -256,7 +263,7 @@ static void fit_tree(const TreeRows &rows, Trees &t, long number, double *memory
 // Doubles of working memory for a fit of n rows.
 static long tree_scratch(const Problem &p, long n) {
   const long S = TREE_SKETCH, F = p.V.d < TREE_INPUTS[1] ? p.V.d : TREE_INPUTS[1];
-  return 8 * padded(n) + padded(n * p.K) + padded(n * S) + padded(S * p.K) + padded(p.V.d) +
+  return 8 * padded(n) + padded(n * p.K) + padded(n * S) + padded(S * p.K) + 2 * padded(p.V.d) +
          TREE_DEPTH * F * TREE_BINS * 2 + 16 * LANES;
 }
 
@@ -283,10 +290,12 @@ static void do_unit(const Problem &p, Trees &t, const Archive &a) {
 // The new ensemble learns the rows that have come since the fit began, and then predicts.
 static void finish(const Problem &p, Trees &t, const Archive &a) {
   const int64_t which = new_ensemble(t), oldest = a.rows - a.capacity;
+  int64_t places[MAX_TREES];
   if (!p.classify)
     for (int64_t row = t.started > oldest ? t.started : oldest; row < a.rows; ++row) {
       const int64_t j = row % a.capacity;
-      show(p, t, which, a.X + j * p.V.d, a.y[j], a.weight[j]);
+      find_leaves(p, t, which, a.X + j * p.V.d, places);
+      show(p, t, which, places, a.y[j], a.weight[j]);
     }
   t.active = which;
   t.rows = t.unit = 0;

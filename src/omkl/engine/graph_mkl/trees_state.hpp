@@ -47,6 +47,12 @@ struct Trees {
     visitor.number("grown", grown);
   }
 
+  // Bins of an input in the fit that is running.
+  OMKL_ALWAYS_INLINE long bins_of(long k) const {
+    const int64_t cuts_here = cut_counts[k];
+    return cuts_here < 0 ? 1 : cuts_here < CUTS ? static_cast<long>(cuts_here) + 1 : TREE_BINS;
+  }
+
   // Most rows of a fit that may begin after the next row.
   OMKL_ALWAYS_INLINE int64_t wanted_rows(const Problem &p, const Archive &a) const {
     if (p.trees == 0 || a.rows + 1 < TREE_START) return 0;

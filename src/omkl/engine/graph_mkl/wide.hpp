@@ -11,9 +11,9 @@ using namespace omkl::OMKL_ISA;
 static_assert(WIDE_BLOCK == BLOCK && WIDE_LEAST % BLOCK == 0);
 
 // Sine and cosine features with the first D frequencies, divided by sqrt(D), of the row whose scaled input k is
-// scaled_input(k).
-template <class ScaledInput>
-OMKL_INLINE void wide_features(const Frequencies &F, int64_t D, ScaledInput scaled_input, double *z) {
+// input(k).
+template <class Input>
+OMKL_INLINE void wide_features(const Frequencies &F, int64_t D, Input input, double *z) {
   constexpr long FEW = 64;  // inputs at a time
   const double root = 1 / sqrt(static_cast<double>(D));
   double x[FEW], most = 0;
@@ -21,7 +21,7 @@ OMKL_INLINE void wide_features(const Frequencies &F, int64_t D, ScaledInput scal
   for (long first = 0; first < F.d; first += FEW) {
     const long n = F.d - first < FEW ? F.d - first : FEW;
     for (long k = 0; k < n; ++k) {
-      x[k] = scaled_input(first + k);
+      x[k] = input(first + k);
       most += fabs(x[k]) * F.largest[first + k];
     }
     for (int64_t b = 0; b < D; b += 4 * W) {
@@ -95,12 +95,10 @@ static void gather(const Problem &p, Wide &wide, const Archive &archive, const S
   for (long row = wide.step; row < wide.step + WIDE_PASS; ++row) {
     const int64_t place = (wide.taken + row) % archive.capacity;
     const double *x = archive.X + place * p.V.d, w = archive.weight[place], heavy = sqrt(w);
-    const auto scaled_input = [&](long k) __attribute__((always_inline)) {
-      const double a = (x[k] - scaling.mean[k]) * scaling.scale[k];
-      return a != a ? 0 : root * clipped(a, CLIP);  // (G1)
-    };
     double z[2 * MAX_WIDE];
-    wide_features(p.V_wide, wide.features, scaled_input, z);
+    wide_features(
+        p.V_wide, wide.features,
+        [&](long k) __attribute__((always_inline)) { return scaled_input(scaling, k, x[k], root, CLIP); }, z);
     for (int64_t q = 0; q < P; ++q)
       for (long j = 0; j < BLOCK; ++j) {
         wide.Z[q * BLOCK_AREA + row * BLOCK + j] = heavy * z[q * BLOCK + j];
