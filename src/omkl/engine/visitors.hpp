@@ -23,28 +23,14 @@
 #include <type_traits>
 
 #include "python.hpp"
+#include "whole_arrays.hpp"
 
 namespace omkl {
 
-// Part names: what Python calls a part of a state, with a dot between an object and its attribute or element. What is
-// used of an array, and what is known to be 0, only concerns a visitor that leaves out the rest.
+// Part names: what Python calls a part of a state, with a dot between an object and its attribute or element.
 template <class Visitor>
-class Nested {
+class Nested : public WholeArrays<Visitor> {
  public:
-  void triangles(const char *name, double *&pointer, Shape shape) {
-    static_cast<Visitor &>(*this).padded_array(name, pointer, shape);
-  }
-  template <class T>
-  void used_rows(const char *name, T *&pointer, Shape shape) {
-    static_cast<Visitor &>(*this).array(name, pointer, shape);
-  }
-  template <class T>
-  void used_columns(const char *name, T *&pointer, Shape shape) {
-    static_cast<Visitor &>(*this).array(name, pointer, shape);
-  }
-  void begin_set(int64_t) {}
-  void end_set() {}
-
   template <class Part, class Problem>
   void part(const char *name, Part &part, const Problem &problem) {
     auto &self = static_cast<Visitor &>(*this);

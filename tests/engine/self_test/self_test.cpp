@@ -16,6 +16,7 @@
 #include "isa.hpp"
 #include "reader.hpp"
 #include "table.hpp"
+#include "whole_arrays.hpp"
 
 namespace omkl {
 
@@ -144,7 +145,7 @@ class CaseReader : public ProblemReader<CaseReader> {
 
 // What both visitors of a State have: the values of its parts by their names.
 template <class Visitor>
-class StateVisitor {
+class StateVisitor : public WholeArrays<Visitor> {
  public:
   StateVisitor(Values &values, std::string prefix) : values_(values), prefix_(std::move(prefix)) {}
 
