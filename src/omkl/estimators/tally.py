@@ -10,9 +10,7 @@ from omkl.explain.changes import Change
 from omkl.online import Online
 
 MAX_CHANGES = 1000
-LOOK_EVERY = (
-    250  # rows between looks for new experts, which take as long as several rows; their trial takes twice as many
-)
+LOOK_EVERY = 250  # rows between looks for new experts, whose trial takes twice as many; to look costs some rows
 
 
 class Stats(TypedDict):
