@@ -94,7 +94,10 @@ def reproduce(options: Options, console: Console, stderr: Console) -> None:
                 f"{done} of {of_all} published results are reproduced within the tolerance, in the form in bold."
             )
     elif not options.sweeps:
-        raise ValueError("none of the data sets was found, so there is nothing to run")
+        raise ValueError(
+            "none of the data sets was found, so there is nothing to run; `omkl-lab data fetch all` downloads them, or "
+            "set OMKL_DATA to the folder where they are"
+        )
     if options.theory:
         theory.run(found, options, console, stderr)
     if options.sweeps:

@@ -53,6 +53,7 @@ def page(out: Path) -> str:
         sets=[set_of(by_set[name][0]) for name in names if by_set[name]],
         claims=claims.claims(results, details, sweeps),
         disagreements=claims.disagreements(results),
+        cells=published_cells(results),
         done=done,
         of_all=of_all,
         diverged=[r for r in results if r["diverged"]],
@@ -60,6 +61,22 @@ def page(out: Path) -> str:
         theory=sections.get("theory"),
         sweeps=sections.get("sweeps"),
     )
+
+
+def published_cells(results: Sequence[Result]) -> dict[str, Any]:
+    """Every published number with ours beside it, in the form that the paper must have used; a line per algorithm."""
+    matching = [(r, cells) for r in results if (cells := tables.row(r)).matching]
+    names = list(dict.fromkeys(r["dataset"] for r, _ in matching))
+    found = {(r["algorithm"], r["dataset"]): cells for r, cells in matching}
+    lines = [
+        [algorithm, *(cell_of(found.get((algorithm, name))) for name in names)]
+        for algorithm in dict.fromkeys(r["algorithm"] for r, _ in matching)
+    ]
+    return {"head": ["algorithm", *names], "rows": lines}
+
+
+def cell_of(cells: tables.Row | None) -> str:
+    return "not run" if cells is None else f"{cells.ours} for {cells.paper}: {cells.verdict}"
 
 
 def heat_maps(by_set: dict[str, list[Detail]], graphs: Sequence[Drawn]) -> list[Choice]:
