@@ -68,7 +68,7 @@ def lengths(fleet, key):
             age = online.state.sets[int(g)].age
             if own == "age":
                 total += 1
-            elif age >= 0:
+            elif age >= 0 or own.startswith("scaling."):  # which says what has changed since
                 total += length(own, leaf, age)
         else:
             total += leaf.size if isinstance(leaf, np.ndarray) else 1

@@ -242,7 +242,8 @@ def follow_change(problem: Problem, state: State, error: float, weights: list[Ve
 
 
 def end_trial(problem: Problem, state: State, winner: int) -> State:
-    return with_set(state, 1 - winner, absent_set(problem))._replace(incumbent=winner, trend=change.Trend())
+    loser = absent_set(problem, state.sets[1 - winner].scaling)
+    return with_set(state, 1 - winner, loser)._replace(incumbent=winner, trend=change.Trend())
 
 
 def started(problem: Problem, state: State) -> int:

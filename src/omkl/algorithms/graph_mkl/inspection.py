@@ -74,7 +74,7 @@ def replaced(problem: Problem, state: State) -> Replaced | None:
     """When the incumbent took the place of other experts: when it began to learn, and what differed from before."""
     part, before = state.sets[state.incumbent], state.sets[1 - state.incumbent]
     began = state.t - part.age
-    if began <= 0 or before.age >= 0 or not has_learned(before) or not has_learned(part):
+    if began <= 0 or before.age >= 0 or not has_learned(problem, before) or not has_learned(problem, part):
         return None
     shift, unit = np.abs(part.scaling.shift - before.scaling.shift), before.scaling.unit
     if problem.task == "regression":
@@ -84,8 +84,9 @@ def replaced(problem: Problem, state: State) -> Replaced | None:
     return Replaced(began, moved(part.scaling, before.scaling), target)
 
 
-def has_learned(part: ExpertSet) -> bool:
-    return bool(part.first.weight[0] > 0 and part.scaling.unit > 0)
+def has_learned(problem: Problem, part: ExpertSet) -> bool:
+    """Whether the set has, or had, a scaling of its own."""
+    return part.scaling.unit > 0 if problem.task == "regression" else bool(part.scaling.shift.any())
 
 
 def moved(now: Scaling, before: Scaling) -> Mask:

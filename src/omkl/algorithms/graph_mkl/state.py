@@ -94,9 +94,13 @@ def start_set(problem: Problem) -> ExpertSet:
     )
 
 
-def absent_set(problem: Problem) -> ExpertSet:
-    """A set that is not there: always the same, so that it need not be stored."""
-    return start_set(problem)._replace(age=-1)
+def absent_set(problem: Problem, scaling_: Scaling | None = None) -> ExpertSet:
+    """A set that is not there: always the same, so that it need not be stored, but for the scaling of one that was.
+
+    That scaling says what has changed since.
+    """
+    part = start_set(problem)._replace(age=-1)
+    return part if scaling_ is None else part._replace(scaling=scaling_)
 
 
 def with_set(state: State, which: int, part: ExpertSet) -> State:
@@ -142,22 +146,19 @@ def grow(problem: Problem, state: State) -> State:
 
 def grown(problem: Problem, part: ExpertSet) -> ExpertSet:
     """One set of experts for a problem with more features or labels."""
+    scaling_ = grown_scaling(problem, part.scaling)
     if part.age < 0:
-        return absent_set(problem)
+        return absent_set(problem, scaling_)
     d, K = problem.V.shape[1], problem.K
     more_d, more_K = d - len(part.scaling.mean), K - len(part.scaling.shift)
     more_S = problem.sparse - len(part.scaling.sparse)
-    mean, scale, shift, unit, sparse = part.scaling
     X, Y, weight, X_sparse = part.first
     rows, means, squares = part.block
     if len(part.evidence) != problem.experts:
         part = without_large(problem, part)
     return part._replace(
         coefficients=grown_coefficients(problem, part, more_d, more_K),
-        scaling=Scaling(
-            np.pad(mean, (0, more_d), constant_values=np.nan), np.pad(scale, (0, more_d)), np.pad(shift, (0, more_K)),
-            unit, np.pad(sparse, (0, more_S)),
-        ),
+        scaling=scaling_,
         first=FirstRows(
             np.pad(X, ((0, 0), (0, more_d)), constant_values=np.nan), np.pad(Y, ((0, 0), (0, more_K))), weight,
             np.pad(X_sparse, ((0, 0), (0, more_S))),
@@ -166,6 +167,15 @@ def grown(problem: Problem, part: ExpertSet) -> ExpertSet:
             X=np.pad(part.window.X, ((0, more_d), (0, 0))), Y=np.pad(part.window.Y, ((0, more_K), (0, 0)))
         ),
         block=Block(np.pad(rows, (0, more_d)), np.pad(means, (0, more_d)), np.pad(squares, (0, more_d))),
+    )  # fmt: skip
+
+
+def grown_scaling(problem: Problem, before: Scaling) -> Scaling:
+    mean, scale, shift, unit, sparse = before
+    more_d, more_K = problem.V.shape[1] - len(mean), problem.K - len(shift)
+    return Scaling(
+        np.pad(mean, (0, more_d), constant_values=np.nan), np.pad(scale, (0, more_d)), np.pad(shift, (0, more_K)), unit,
+        np.pad(sparse, (0, problem.sparse - len(sparse))),
     )  # fmt: skip
 
 

@@ -49,8 +49,7 @@ inline void predict(const Problem &p, const State &s, Scratch &scratch, const do
 }
 
 static void end_trial(const Problem &p, State &s, int64_t winner) {
-  start_set(p, s.sets[1 - winner]);
-  s.sets[1 - winner].age = -1;
+  dismiss_set(p, s.sets[1 - winner]);
   s.incumbent = winner;
   s.trend = {};
 }

@@ -7,7 +7,8 @@ namespace omkl::graph_mkl::OMKL_ISA {
 using namespace omkl::OMKL_ISA;
 
 // A set of experts that has learned nothing.
-static void start_set(const Problem &p, ExpertSet &set) {
+// All but scaling and age.
+static void reset_learned(const Problem &p, ExpertSet &set) {
   reset_coefficients(p, set.coefficients);
   for (long j = 0; j < p.E * p.stride_stack; ++j) set.stack.R[j] = 0;
   const double ridge = p.classify ? LABEL_STACK_RIDGE : STACK_RIDGE;
@@ -20,14 +21,10 @@ static void start_set(const Problem &p, ExpertSet &set) {
   for (long e = 0; e <= p.E; ++e) set.judged.step[e] = 0;
   for (long e = 0; e < p.first_large; ++e) set.selection.rank[e] = e;
   set.selection.explorer = 0;
-  for (long k = 0; k < p.V.d; ++k) set.scaling.mean[k] = 0, set.scaling.scale[k] = 0;
-  for (long k = 0; k < p.K; ++k) set.scaling.shift[k] = 0;
-  set.scaling.unit = p.classify ? 1 : 0;
   for (long j = 0; j < FIRST_ROWS * p.V.d; ++j) set.first.X[j] = 0;
   for (long j = 0; j < FIRST_ROWS * p.K; ++j) set.first.Y[j] = 0;
   for (long j = 0; j < FIRST_ROWS; ++j) set.first.weight[j] = 0;
   for (long j = 0; j < FIRST_ROWS * p.S; ++j) set.first.sparse[j] = 0;
-  for (long k = 0; k < p.S; ++k) set.scaling.sparse[k] = 0;
   for (long j = 0; j < WINDOW * p.V.d; ++j) set.window.X[j] = 0;
   for (long j = 0; j < WINDOW * p.K; ++j) set.window.Y[j] = 0;
   for (long j = 0; j < WINDOW; ++j) {
@@ -35,7 +32,21 @@ static void start_set(const Problem &p, ExpertSet &set) {
     set.window.key[j] = set.window.met[j] = set.window.returned[j] = 0;
   }
   reset_block(p, set.block);
+}
+
+static void start_set(const Problem &p, ExpertSet &set) {
+  reset_learned(p, set);
+  for (long k = 0; k < p.V.d; ++k) set.scaling.mean[k] = 0, set.scaling.scale[k] = 0;
+  for (long k = 0; k < p.K; ++k) set.scaling.shift[k] = 0;
+  set.scaling.unit = p.classify ? 1 : 0;
+  for (long k = 0; k < p.S; ++k) set.scaling.sparse[k] = 0;
   set.age = 0;
+}
+
+// A set that has lost a trial: as at the start, but for the scaling, which says what has changed.
+static void dismiss_set(const Problem &p, ExpertSet &set) {
+  reset_learned(p, set);
+  set.age = -1;
 }
 
 static bool is_refit_age(int64_t age) {

@@ -152,6 +152,7 @@ struct ExpertSet {
   template <class Visitor>
   void visit(const Problem &p, Visitor &visitor) {
     visitor.number("age", age);
+    visitor.part("scaling", scaling, p);
     visitor.begin_set(age);
     visitor.part("coefficients", coefficients, p);
     visitor.part("noise", noise, p);
@@ -159,7 +160,6 @@ struct ExpertSet {
     visitor.part("judged", judged, p);
     visitor.part("stack", stack, p);
     visitor.part("selection", selection, p);
-    visitor.part("scaling", scaling, p);
     visitor.part("first", first, p);
     visitor.part("window", window, p);
     visitor.part("block", block, p);
