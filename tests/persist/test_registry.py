@@ -85,7 +85,7 @@ def of_fleet(folder: Path) -> Path:
 
 def of_fleet_key(folder: Path) -> Path:
     path = folder / "model.omkl"
-    path.write_bytes(fleet().pack("a"))
+    omkl.save(registry.from_bytes(fleet().pack("a")), path)
     return path
 
 

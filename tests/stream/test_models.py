@@ -76,7 +76,7 @@ def test_inspect_shows_columns_weights_and_graph(tmp_path: Path):
     facts = json.loads(invoke("inspect", model, "--json").stdout)
     assert facts["columns"]["when"]["kind"] == "time"
     assert facts["columns"]["b"] == {"kind": "number", "gaps": True}
-    assert len(facts["graph"]["out"]) == len(facts["kernels"]) == 41
+    assert len(facts["graph"]["out"]) == len(facts["kernels"]) == 11
     assert facts["rows"] == 500 - len(range(13, 500, 97))
     shown = invoke("inspect", model).stdout
     assert all(word in shown for word in ("colour (category: red", "dominating set", "█"))
@@ -104,8 +104,7 @@ def test_by_gives_each_key_the_model_it_would_have_alone(tmp_path: Path, learner
     assert result.exit_code == 0, result.stderr
     predicted = pyarrow.csv.read_csv(tmp_path / "p.csv").to_pandas()
     rows = pyarrow.csv.read_csv(data).to_pandas()
-    alike = {"sfg-mkl": omkl.SFGMKLRegressor(), "graph-mkl": omkl.GraphMKLRegressor(budget="small")}
-    fleet = Fleet(alike[learner], seed=0)
+    fleet = Fleet(learner, seed=0)
     mine = rows[(rows.meter == "m2") & rows.load.notna()]
     alone = fleet.fresh("m2", 2).predict_then_learn(mine[["hour", "temp"]].to_numpy(float), mine.load.to_numpy())
     np.testing.assert_array_equal(predicted.loc[mine.index, "prediction"], alone)
