@@ -138,8 +138,8 @@ def test_no_module_uses_a_private_name_of_another_package(module: str):
 
 def test_that_rule_finds_what_it_is_for_too():
     assert private_uses("fleet.local", ast.parse("from omkl.persist.values import _KERNELS"))
-    assert private_uses("fleet.local", ast.parse("online._runner.predict(x)"))
-    assert not private_uses("online", ast.parse("online._runner.predict(x)"))
+    assert private_uses("fleet.local", ast.parse("online._install(problem)"))
+    assert not private_uses("online", ast.parse("online._install(problem)"))
     assert not private_uses("fleet.local", ast.parse("state._replace(t=1)"))
 
 

@@ -113,7 +113,7 @@ def test_the_page_of_graph_mkl_states_every_equation_in_order():
 
 @pytest.mark.parametrize("part", ["scaling", "memory", "experts", "mixture", "selection", "change", "intervals"])
 def test_a_part_of_graph_mkl_tags_in_c_what_it_tags_in_python(part):
-    """Least squares are in experts.hpp; the target is standardised where a set learns."""
+    """Feature maps and least squares are the experts'; the target is standardised where a set learns."""
     engine = SOURCE / "engine" / "graph_mkl"
     in_python = tags("#", SOURCE / "algorithms" / "graph_mkl" / f"{part}.py")
-    assert in_python - {"G47"} <= tags("//", engine / f"{part}.hpp", engine / "learning.hpp")
+    assert in_python - {"G47"} <= tags("//", *(engine / f"{name}.hpp" for name in (part, "learning", "maps")))

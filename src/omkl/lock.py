@@ -105,7 +105,8 @@ class Locked:
 
     def _copied_attributes(self, memo: dict[int, object]) -> dict[str, object]:
         with self._lock:
-            return {k: copy.deepcopy(v, memo) for k, v in self.__dict__.items() if k not in self._not_copied}
+            attributes = list(self.__dict__.items())  # what is not of the model may be set without the lock
+            return {k: copy.deepcopy(v, memo) for k, v in attributes if k not in self._not_copied}
 
 
 class LockOnDemand:
