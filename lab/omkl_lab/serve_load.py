@@ -118,7 +118,9 @@ class Connection:
 
     def receive(self) -> bool:
         """Take what has come; whether it is a whole answer."""
-        self.buffer += self.socket.recv(1 << 20)
+        if not (came := self.socket.recv(1 << 20)):
+            raise RuntimeError("the service closed the connection")
+        self.buffer += came
         head, found, body = self.buffer.partition(b"\r\n\r\n")
         if not found or len(body) < int(head.partition(b"content-length: ")[2].split(b"\r\n", 1)[0]):
             return False
@@ -219,11 +221,11 @@ def waits(seconds: float) -> dict[str, Any]:
     large = cycle([request("learn", rows[k * BATCH : (k + 1) * BATCH]) for k in range(20)])
     small = cycle([request("predict", row) for row in rows[:1000]])
     with served() as server:
-        learning, predicting = Connection(server, large), Connection(server, small)
-        hammer(server, 2.0, [learning])
+        hammer(server, 2.0, [Connection(server, large)])
+        predicting = Connection(server, small)
         hammer(server, seconds, [predicting])
         alone = latencies(predicting.times)
-        hammer(server, seconds, [predicting, learning])
+        hammer(server, seconds, [predicting, Connection(server, large)])  # the service closes idle connections
     return {"alone": alone, "while_learning": latencies(predicting.times)}
 
 
