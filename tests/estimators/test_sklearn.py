@@ -90,7 +90,8 @@ def test_scale_none_leaves_the_data_as_they_are():
     X, y = stream()
     X, y = X / np.linalg.norm(X, axis=1).max(), (y - y.min()) / np.ptp(y)
     model = omkl.SFGMKLRegressor(random_state=1, scale="none", horizon=300, stabiliser="none", commit="first")
-    online = omkl.Online.make("sfg-mkl", omkl.Settings.practical(horizon=300, stabiliser="none", commit="first"), d=3, seed=1)
+    settings = omkl.Settings.practical(horizon=300, stabiliser="none", commit="first")
+    online = omkl.Online.make("sfg-mkl", settings, d=3, seed=1)
     np.testing.assert_array_equal(model.predict_then_learn(X, y), online.run(X, y))
 
 

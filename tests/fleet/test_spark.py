@@ -224,7 +224,8 @@ def test_wrong_arguments_are_refused_on_the_driver_before_anything_runs(spark):
     refuses(
         "the target column 'y' must be of the type of its labels", learner=omkl.RakerClassifier(), classes=["a", "b"]
     )
-    refuses("must be an estimator", TypeError, learner="sfg")
+    refuses("algorithm must be one of graph-mkl, ", learner="sfg")
+    refuses("must be an estimator", TypeError, learner=3)
     refuses("out_degree", learner=omkl.SFGMKLRegressor(out_degree=99))
     refuses(r"unknown \['weight'\]", TypeError, weight="u")
     untyped = table.selectExpr("NULL AS k", "t", "u", "y")
