@@ -34,10 +34,7 @@ def test_after_every_beginning_a_learner_is_nearly_as_good_as_a_new_one(learner)
     """GraphMKL as a new one after the same rows, since its challenger is new; the others by their smaller steps."""
     start, stop = recovery.WINDOWS[1]
     streams = [recovery.stream(stop, seed) for seed in range(recovery.SEEDS)]
-    residuals = [
-        y - recovery.ESTIMATORS[learner](random_state=seed).predict_then_learn(X, y)
-        for seed, (X, y) in enumerate(streams)
-    ]
+    residuals = [y - recovery.estimator(learner, seed).predict_then_learn(X, y) for seed, (X, y) in enumerate(streams)]
     for length in recovery.LENGTHS:
         first, last = start, stop
         if learner != "GraphMKLRegressor":
