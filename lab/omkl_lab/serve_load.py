@@ -35,7 +35,7 @@ from omkl_lab.machine import described
 RESULTS, PAGE = Path("results/serve.json"), Path("docs/serve.md")
 COMMAND = "python -m omkl_lab.serve_load --save"
 RUN = "from omkl.cli import main; main()"
-INPUTS, BATCH, CONNECTIONS, BUDGET = 8, 1000, 32, "small"
+INPUTS, BATCH, CONNECTIONS, BUDGET = 8, 1000, 24, "small"
 WANTED_PER_SECOND, WANTED_P99_MS, WANTED_SHARE = 2_000, 20, 0.5
 WARM_UP = 5.0  # seconds of requests before those that count
 SAMPLES = 10  # of the memory
