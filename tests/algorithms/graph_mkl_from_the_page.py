@@ -407,7 +407,8 @@ class GraphMKL:
             evaluated, counts = members.evaluated_and_counting(self.row_share())
             for e in evaluated:
                 mean, q = members.experts[e].predict(x, members.scaling, members.memory)
-                v = (members.experts[e].noise * (1 + q) + 1e-12) * members.scaling.unit**2  # (G13)
+                most = 8 if self.labels else np.inf
+                v = (members.experts[e].noise * (1 + min(q, most)) + 1e-12) * members.scaling.unit**2  # (G13)
                 outlooks.append((g, e, e in counts and (g == 0 or members.age >= 16), mean, q, v))
         mixed = [o for o in outlooks if o[2]]
         w = softmax([self.sets[g].experts[e].evidence for g, e, *_ in mixed])  # (G25)
@@ -418,7 +419,7 @@ class GraphMKL:
             label_differences = np.zeros((len(self.sets), len(self.sets[0].experts), len(p)))
             for g, e, _, mean, _, own in mixed:
                 log = np.log(np.maximum(softmax(mean / own), 1e-12))
-                label_differences[g, e] = np.clip(log - logs, -3, 3)  # (G61)
+                label_differences[g, e] = np.clip(log - logs, -6, 6)  # (G61)
             out = softmax(logs + self.sets[0].stack.theta[0] @ label_differences[0])  # (G62)
         else:
             m = w @ mu[:, 0]
@@ -542,7 +543,8 @@ class GraphMKL:
         self.move_noise(expert, relative)
 
     def move_noise(self, expert, relative):
-        a = max(1 - self.problem.memory, 1 / (expert.rounds + 1))
+        r = 4 if self.labels else 1
+        a = max(1 - self.problem.memory, r / (expert.rounds + r))
         a = 1 - (1 - a) ** relative  # (G22)
         if self.labels:
             expert.noise = np.clip(expert.noise * np.exp(-a * expert.signal), 1e-2, 1e2)  # (G24)

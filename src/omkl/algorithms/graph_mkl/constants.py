@@ -27,6 +27,8 @@ SQUARE_SCALE = 1.5  # squared standardised inputs are divided by it; about their
 WINDOW = 1024  # rows that the memory experts average
 RANGE_MARGIN = 0.5  # the linear expert may leave the targets in the window by so many times their range
 START_NOISE = 1.0  # noise of an expert before the first row, in squared units of the target
+NOISE_ROUNDS = (1.0, 4.0)  # the gain of the noise is this over itself plus the rounds, for labels the second
+LABEL_LEVERAGE = 8.0  # largest leverage in the variance that a label's probability is computed with
 MIN_VARIANCE = 1e-12  # added to the noise, in squared units of the target
 MIN_LEVERAGE_DIVISOR = 1e-12  # a leverage z' P z below it is taken as this much where it divides
 MIN_CURVATURE = 0.05  # least p (1 - p) in a Newton step of the logistic experts
@@ -41,7 +43,7 @@ STACK_RIDGE = 100.0  # of the residual stacking
 STACK_CLIP = 3.0  # standard deviations of the mixture at which inputs, target and output of the stacking are clipped
 
 LABEL_STACK_RIDGE = 100.0  # of the stacking of labels
-LABEL_STACK_CLIP = 3.0  # at which differences of log-probabilities are clipped
+LABEL_STACK_CLIP = 6.0  # at which differences of log-probabilities are clipped
 
 # Large experts, and the archive of rows that they are fitted to
 ARCHIVE_START = 256  # rows; the archive is doubled when it is full
@@ -60,10 +62,7 @@ TREE_RATE = 0.12  # share of a leaf's mean residual that is its value
 TREE_RIDGE = 1.0  # rows of residual 0 that a leaf begins with
 TREE_LABEL_RIDGE = 0.05  # the same for labels, in curvature of one row
 TREE_START = 64  # rows before the first fit
-TREE_GROWTH = (
-    0.25,
-    0.15,
-)  # share of the rows at the last fit that come before the next one, for labels the second, ...
+TREE_GROWTH = (0.25, 0.12)  # share of the rows at the last fit that come before the next one, for labels the second ...
 TREE_REFRESH = 0.5  # ... but no more than this share of the archive
 TREE_SPREAD = 10  # a fit is spread over one row in so many of those that it is made on
 TREE_LEAST_ROWS = (2, 10)  # least of a leaf, of which a set of few rows takes the first

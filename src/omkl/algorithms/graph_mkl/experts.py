@@ -13,12 +13,14 @@ from omkl.algorithms.descent import TOO_FAR
 from omkl.algorithms.graph_mkl import least_squares
 from omkl.algorithms.graph_mkl.constants import (
     CLIP_LINEAR,
+    LABEL_LEVERAGE,
     MAX_SLOPE,
     MAX_TEMPERATURE,
     MIN_CURVATURE,
     MIN_TEMPERATURE,
     MIN_VARIANCE,
     NEWTON_STEPS,
+    NOISE_ROUNDS,
     SPARSE_RIDGE,
     SQUARE_SCALE,
     START_NOISE,
@@ -165,7 +167,8 @@ def evaluate(
             mean = scaling.shift + unit * product(problem, c, e, z)  # (G7)
             if problem.task == "regression" and e == problem.on_kernels:
                 mean = within_range(window, age, mean)
-        variance = float((noise.level[e] * (1 + leverage) + MIN_VARIANCE) * unit**2)  # (G13)
+        counted = leverage if problem.task == "regression" else min(leverage, LABEL_LEVERAGE)  # (G13)
+        variance = float((noise.level[e] * (1 + counted) + MIN_VARIANCE) * unit**2)  # (G13)
         out[e] = Evaluation(z, phi, leverage, mean, variance)
     return out
 
@@ -270,7 +273,8 @@ def update_noise(
 
 def moved_noise(problem: Problem, noise: Noise, signal: Vector, relative: float) -> tuple[Noise, Vector]:
     """The noise moved by what a row, or a copy of it, says, and what is left of that for the next copy."""
-    a = np.maximum(1 - problem.memory, 1 / (noise.rounds + 1))  # (G22)
+    r = NOISE_ROUNDS[problem.task == "classification"]
+    a = np.maximum(1 - problem.memory, r / (noise.rounds + r))  # (G22)
     share = 1 - (1 - a) ** relative  # (G22)
     if problem.task == "regression":
         level = np.where(signal >= 0, (1 - share) * noise.level + share * signal, noise.level)  # (G23)

@@ -86,8 +86,9 @@ static void evaluate(const Problem &p, const ExpertSet &set, Workspace &w, Evalu
   if (!p.classify && e == p.on_kernels) *mean = within_range(set.window, set.age, *mean);
 }
 
-static double variance(const ExpertSet &set, long e, double leverage) {
+static double variance(const Problem &p, const ExpertSet &set, long e, double leverage) {
   const double unit = unit_of(set.scaling);
+  if (p.classify && leverage > LABEL_LEVERAGE) leverage = LABEL_LEVERAGE;  // (G13)
   return (set.noise.level[e] * (1 + leverage) + MIN_VARIANCE) * unit * unit;  // (G13)
 }
 
@@ -226,7 +227,7 @@ static double noise_signal(const Problem &p, const ExpertSet &set, const Evaluat
     const double gap = clipped((y - mean[0]) / set.scaling.unit, TOO_FAR);
     return gap * gap / (1 + out.leverage[e]);  // (G23)
   }
-  const double v = variance(set, e, out.leverage[e]);
+  const double v = variance(p, set, e, out.leverage[e]);
   label_probabilities(mean, v, p.K, w.probability);
   double expected = 0;
   for (long k = 0; k < p.K; ++k) expected += w.probability[k] * mean[k];
@@ -238,7 +239,8 @@ OMKL_INLINE double no_signal(const Problem &p) { return p.classify ? 0 : -1; }
 // The noise moves by the signal; what is left of it is for copies of the row.
 static void move_noise(const Problem &p, ExpertSet &set, long e, double relative) {
   double &level = set.noise.level[e], &signal = set.judged.signal[e];
-  const double a = greater(1 - p.memory, 1 / (static_cast<double>(set.noise.rounds[e]) + 1));  // (G22)
+  const double r = NOISE_ROUNDS[p.classify ? 1 : 0];
+  const double a = greater(1 - p.memory, r / (static_cast<double>(set.noise.rounds[e]) + r));  // (G22)
   const double share = relative == 1 ? a : 1 - pow(1 - a, relative);                          // (G22)
   if (!p.classify) {
     if (signal >= 0) level = (1 - share) * level + share * signal;  // (G23)

@@ -26,7 +26,7 @@ static void large_losses(const Problem &p, const State &s, Workspace &w, const d
     const long expert = p.first_large + e;
     double gap = y - out.mean[expert * p.K];
     if (p.classify) {
-      label_probabilities(out.mean + expert * p.K, variance(set, expert, out.leverage[expert]), p.K, w.probability);
+      label_probabilities(out.mean + expert * p.K, variance(p, set, expert, out.leverage[expert]), p.K, w.probability);
       gap = 1 - w.probability[static_cast<long>(y)];
     }
     w.losses[e] = gap * gap;  // (G65)

@@ -37,7 +37,7 @@ static void mix(const Problem &p, const State &s, Workspace &w, double *predicti
   each_expert(p, s, w, [&](const ExpertSet &set, Evaluations &out, long e, bool counted) {
     if (!counted) return;
     if (p.classify) {
-      label_probabilities(out.mean + e * p.K, variance(set, e, out.leverage[e]), p.K, w.probability);
+      label_probabilities(out.mean + e * p.K, variance(p, set, e, out.leverage[e]), p.K, w.probability);
       for (long k = 0; k < p.K; ++k) prediction[k] += out.weight[e] * w.probability[k];  // (G26)
     } else {
       prediction[0] += out.weight[e] * out.mean[e];  // (G26)
@@ -48,7 +48,7 @@ static void mix(const Problem &p, const State &s, Workspace &w, double *predicti
   each_expert(p, s, w, [&](const ExpertSet &set, Evaluations &out, long e, bool counted) {
     if (!counted) return;
     const double gap = out.mean[e] - prediction[0];
-    const double v = variance(set, e, out.leverage[e]);
+    const double v = variance(p, set, e, out.leverage[e]);
     spread += out.weight[e] * (v + gap * gap);           // (G26)
     noise += out.weight[e] * v / (1 + out.leverage[e]);  // (G40)
   });
@@ -77,7 +77,7 @@ OMKL_INLINE double evidence_moved(const Problem &p, double evidence, double gain
 static bool update_evidence(const Problem &p, State &s, Workspace &w, double y, double relative) {
   double top = -INFINITY, joint = 0;
   each_expert(p, s, w, [&](const ExpertSet &set, Evaluations &out, long e, bool) {
-    out.score[e] = log_likelihood(p, w, out.mean + e * p.K, variance(set, e, out.leverage[e]), y);
+    out.score[e] = log_likelihood(p, w, out.mean + e * p.K, variance(p, set, e, out.leverage[e]), y);
     if (out.weight[e] > 0) top = greater(top, out.score[e]);
   });
   each_expert(p, s, w, [&](const ExpertSet &, Evaluations &out, long e, bool) {
@@ -142,7 +142,7 @@ static void stack_labels(const Problem &p, const State &s, Workspace &w, double 
     for (long j = 0; j < p.stride_stack * p.K; ++j) out.differences[j] = 0;
   each_expert(p, s, w, [&](const ExpertSet &set, Evaluations &out, long e, bool counted) {
     if (!counted) return;
-    label_probabilities(out.mean + e * p.K, variance(set, e, out.leverage[e]), p.K, w.probability);
+    label_probabilities(out.mean + e * p.K, variance(p, set, e, out.leverage[e]), p.K, w.probability);
     for (long k = 0; k < p.K; ++k) {
       const double gap = log(greater(w.probability[k], MIN_PROBABILITY)) - w.log_mixed[k];  // (G61)
       out.differences[e * p.K + k] = clipped(gap, LABEL_STACK_CLIP);                        // (G61)
