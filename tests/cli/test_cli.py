@@ -88,10 +88,18 @@ def test_invalid_arguments_are_refused_without_a_traceback(arguments: list[str],
     assert result.stdout == ""
 
 
+def import_ended_by_interrupt() -> ImportError:
+    """What a compiled module raises that was being imported when Ctrl-C came."""
+    error = ImportError("initialization failed")
+    error.__cause__ = KeyboardInterrupt()
+    return error
+
+
 @pytest.mark.parametrize(
     ("error", "code", "line"),
     [
         (KeyboardInterrupt(), 130, "omkl: interrupted\n"),
+        (import_ended_by_interrupt(), 130, "omkl: interrupted\n"),
         (OSError(28, "No space left on device"), 2, "omkl: No space left on device\n"),
         (FileNotFoundError(2, "No such file or directory", "m.omkl"), 2, "omkl: m.omkl: No such file or directory\n"),
         (ValueError("out_degree must be between 1 and 41, got 50"), 2, "omkl: out_degree must be between"),

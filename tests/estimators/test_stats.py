@@ -34,7 +34,7 @@ def test_labels() -> None:
                 for k in range(1, 351, 50))  # fmt: skip
     found = model.stats()
     assert found["rmse"] is None
-    assert found["accuracy"] == pytest.approx(right / 351, abs=1 / 351)  # the first row: either label
+    assert round(found["accuracy"] * 351) in (right, right + 1)  # the first row: either label
     assert (found["rows"], found["scored"]) == (351, 351)
 
 

