@@ -16,6 +16,7 @@ from omkl.arrays import Matrix, Vector
 from omkl.kernels import Gaussian, log_grid
 from omkl.online import Checkpoint, Online
 from omkl_lab import markdown
+from omkl_lab.commands import run_without_arguments
 from omkl_lab.data.sets import load
 from omkl_lab.files import write_lines
 from omkl_lab.peers.streams import DRIFT, drifting_stream
@@ -146,4 +147,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_without_arguments("omkl_lab.ablation", __doc__, main)

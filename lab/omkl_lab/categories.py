@@ -18,6 +18,7 @@ from omkl.arrays import Matrix, Vector
 from omkl.encoder.categories import bucket_of
 from omkl.estimators.id_column import label_code
 from omkl_lab import markdown
+from omkl_lab.commands import run_without_arguments
 from omkl_lab.files import write_json
 
 RESULTS, PAGE = Path("results/categories.json"), Path("docs/run.md")
@@ -140,4 +141,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_without_arguments("omkl_lab.categories", __doc__, main)

@@ -17,6 +17,7 @@ from omkl.algorithms.graph_mkl.settings import GraphSettings
 from omkl.arrays import Matrix, Vector
 from omkl.online import Online
 from omkl_lab import markdown, steadiness
+from omkl_lab.commands import run_without_arguments
 from omkl_lab.data.sets import is_available, load
 from omkl_lab.files import brief, write_json
 from omkl_lab.parallel import Unit, run_parallel
@@ -341,4 +342,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_without_arguments("omkl_lab.coverage", __doc__, main)

@@ -14,6 +14,7 @@ from omkl.features import Draw
 from omkl.online import Online
 from omkl.persist import write_atomically
 from omkl_lab import markdown
+from omkl_lab.commands import run_without_arguments
 from omkl_lab.configurations import NAMES
 from omkl_lab.data.sets import SETS, is_available, load
 from omkl_lab.files import brief, write_json
@@ -107,4 +108,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_without_arguments("omkl_lab.draws", __doc__, main)

@@ -18,6 +18,7 @@ from sklearn.datasets import make_friedman1, make_friedman2, make_friedman3
 from omkl import GraphMKLClassifier, GraphMKLRegressor, RakerRegressor
 from omkl.arrays import Matrix, Vector
 from omkl_lab import markdown
+from omkl_lab.commands import run_without_arguments
 from omkl_lab.files import brief, read_json, write_json
 from omkl_lab.parallel import Unit, run_parallel
 
@@ -171,4 +172,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_without_arguments("omkl_lab.explanations", __doc__, main)

@@ -19,6 +19,7 @@ from omkl.estimators.core import NumberCore
 from omkl.estimators.declaration import Declaration
 from omkl.lags import LagSettings, Past
 from omkl_lab import markdown
+from omkl_lab.commands import run_without_arguments
 from omkl_lab.data.sets import data_folders
 from omkl_lab.files import brief, write_json
 from omkl_lab.parallel import Unit, run_parallel
@@ -253,4 +254,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_without_arguments("omkl_lab.forecasts", __doc__, main)

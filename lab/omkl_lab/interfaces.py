@@ -19,6 +19,7 @@ from omkl.algorithms.graph_mkl.settings import GraphSettings
 from omkl.algorithms.settings import Settings
 from omkl.online import Online
 from omkl_lab import markdown
+from omkl_lab.commands import run_without_arguments
 from omkl_lab.files import write_json
 
 RESULTS, PAGE = Path("results/interfaces.json"), Path("docs/interfaces.md")
@@ -133,4 +134,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_without_arguments("omkl_lab.interfaces", __doc__, main)

@@ -13,6 +13,7 @@ import pandas as pd
 
 from omkl import GraphMKLClassifier, GraphMKLRegressor
 from omkl_lab import markdown
+from omkl_lab.commands import run_without_arguments
 from omkl_lab.data.sets import data_folders
 from omkl_lab.files import write_json
 
@@ -89,4 +90,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_without_arguments("omkl_lab.one_hot", __doc__, main)

@@ -19,6 +19,7 @@ from sklearn.utils.class_weight import compute_class_weight
 import omkl
 from omkl.arrays import Index, Matrix, Vector
 from omkl_lab import markdown
+from omkl_lab.commands import run_without_arguments
 from omkl_lab.files import brief, write_json
 from omkl_lab.parallel import Unit, run_parallel
 
@@ -200,4 +201,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_without_arguments("omkl_lab.rare", __doc__, main)

@@ -13,6 +13,7 @@ from omkl.arrays import Matrix, Vector
 from omkl.estimators.sklearn import ESTIMATORS
 from omkl.persist import write_atomically
 from omkl_lab import markdown
+from omkl_lab.commands import run_without_arguments
 from omkl_lab.configurations import NAMES
 from omkl_lab.files import brief, write_json
 from omkl_lab.parallel import Unit, run_parallel
@@ -144,4 +145,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_without_arguments("omkl_lab.recovery", __doc__, main)

@@ -14,6 +14,7 @@ from omkl.algorithms.graph_mkl.settings import GraphSettings
 from omkl.kernels import Cauchy, Gaussian, Kernel, Laplacian, Matern
 from omkl_lab import markdown
 from omkl_lab.ablation import one_run
+from omkl_lab.commands import run_without_arguments
 from omkl_lab.data.sets import load
 from omkl_lab.files import write_lines
 
@@ -112,4 +113,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_without_arguments("omkl_lab.selection", __doc__, main)

@@ -15,6 +15,7 @@ import numpy as np
 import omkl
 from omkl.arrays import Matrix
 from omkl_lab import markdown
+from omkl_lab.commands import run_without_arguments
 from omkl_lab.files import write_json
 
 RESULTS, PAGE = Path("results/targets.json"), Path("docs/interfaces.md")
@@ -84,4 +85,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_without_arguments("omkl_lab.targets", __doc__, main)

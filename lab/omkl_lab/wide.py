@@ -19,6 +19,7 @@ from river import linear_model, preprocessing
 import omkl.river
 from omkl.errors import SharedFeaturesWarning
 from omkl_lab import markdown
+from omkl_lab.commands import run_without_arguments
 from omkl_lab.files import write_json
 
 RESULTS, PAGE = Path("results/wide.json"), Path("docs/many_features.md")
@@ -129,4 +130,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_without_arguments("omkl_lab.wide", __doc__, main)
