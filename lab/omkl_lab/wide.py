@@ -64,6 +64,7 @@ MODELS: dict[str, Callable[[], Any]] = {
     "river StandardScaler | LinearRegression": lambda: preprocessing.StandardScaler() | linear_model.LinearRegression(),
     "river LinearRegression": lambda: linear_model.LinearRegression(),
     "GraphMKL": lambda: omkl.river.GraphMKLRegressor(seed=0),
+    "GraphMKL, small budget": lambda: omkl.river.GraphMKLRegressor(seed=0, budget="small"),
 }
 
 
