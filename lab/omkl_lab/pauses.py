@@ -6,6 +6,7 @@ and from it the table in docs/budget.md. Takes about five minutes.
 
 import tempfile
 import time
+from collections.abc import Hashable
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
@@ -46,7 +47,7 @@ def measured(budget: str, task: str, rows: int = ROWS) -> dict[str, float]:
     before = machine.resident()
     seconds = np.empty(rows)
     for i, (row, target) in enumerate(zip(X.tolist(), y.tolist(), strict=True)):
-        x = dict(zip(names, row, strict=True))
+        x: dict[Hashable, object] = dict(zip(names, row, strict=True))
         start = time.thread_time()
         model.learn_one(x, target)
         seconds[i] = time.thread_time() - start
