@@ -15,18 +15,20 @@ from rich.console import Console
 
 from omkl.datasets.demand import hourly_demand
 from omkl.demo import job, learners
+from omkl.stream.terminal import Terminal
 
 
 @pytest.fixture(scope="module")
 def shown(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Path]:
     """What the demonstration prints, and its folder."""
     folder, out = tmp_path_factory.mktemp("demo"), io.StringIO()
-    job.run(folder / "out", 0, Console(file=out, width=100), lambda text: None)
+    job.run(folder / "out", 0, Terminal("standard output", file=out, width=100), Console(quiet=True).status(""))
     return out.getvalue(), folder / "out"
 
 
 def test_every_learner_is_in_the_table_the_best_first(shown: tuple[str, Path]):
     found = re.findall(r"^ (\S[\w ()]*?)  +([\d.]+)  ", shown[0], flags=re.MULTILINE)
+    assert "\\" not in shown[0]  # an escaped control character
     errors = [float(error) for _, error in found]
     assert {name for name, _ in found} == set(learners.LEARNERS)
     assert errors == sorted(errors)
@@ -75,9 +77,25 @@ def test_without_the_packages_for_the_report_it_names_them(tmp_path: Path, monke
     monkeypatch.setattr(job, "LEARNERS", {"GraphMKL": learners.graph_mkl})
     monkeypatch.setattr(job, "hourly_demand", lambda random_state: hourly_demand(400, random_state))
     out = io.StringIO()
-    job.run(tmp_path, 0, Console(file=out, width=100), lambda text: None)
+    job.run(tmp_path, 0, Console(file=out, width=100), Console(quiet=True).status(""))
     assert "no report: a_package_that_does_not_exist not installed; pip install 'omkl[run]'" in out.getvalue()
     assert [path.name for path in tmp_path.iterdir()] == ["stream.csv"]
+
+
+def test_the_status_is_gone_before_results_are_printed_on_the_same_terminal(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(job, "LEARNERS", {name: learners.LEARNERS[name] for name in ("GraphMKL", "running mean")})
+    monkeypatch.setattr(job, "hourly_demand", lambda random_state: hourly_demand(400, random_state))
+    monkeypatch.setattr(job, "FOR_REPORT", ("a_package_that_does_not_exist",))
+    out = io.StringIO()
+    console = Console(file=out, width=100, force_terminal=True)
+    job.run(tmp_path, 0, console, console.status(""))
+    hidden, *after = out.getvalue().split("\x1b[?25h")  # the cursor is shown again when the status ends
+    assert "learner 2 of 2: running mean" in hidden
+    assert len(after) == 1
+    assert "Next:" in after[0]
+    assert "learner 2 of 2" not in after[0]
 
 
 @pytest.mark.parametrize(("words", "message"), [(["--seed", "-1"], "--seed"), (["--out", "no/folder"], "no folder")])

@@ -15,6 +15,8 @@ import pytest
 from command import OMKL, invoke, omkl
 from tables import table
 
+from omkl.stream.display import NO_KERNEL, leading_weights
+
 
 def test_the_json_summary_has_these_keys(tmp_path: Path):
     data = tmp_path / "data.csv"
@@ -32,6 +34,16 @@ def test_the_json_summary_has_these_keys(tmp_path: Path):
     y = np.arange(40) % 5
     means = np.array([y[:k].mean() if k else 0 for k in range(40)])
     assert summary["baseline_mse"] == pytest.approx(((y - means) ** 2).mean())
+
+
+def test_weights_are_those_of_kernels_and_of_what_has_none():
+    kernels = [{"kernel": "Gaussian(length_scale=1.0)", "weight": 0.25}, {"kernel": "Gaussian(length_scale=2.0)",
+                                                                           "weight": 0.004}]  # fmt: skip
+    summary: Any = {"kernels": kernels}
+    found = leading_weights(summary, np.array([0.25, 0.004, 0.0]))
+    assert [name for name, _ in found] == ["Gaussian 1", NO_KERNEL]
+    assert [weight for _, weight in found] == pytest.approx([0.25, 0.746])
+    assert leading_weights({**summary, "kernels": []}, np.empty(0)) == []
 
 
 def test_the_help_of_run_lists_these_options():

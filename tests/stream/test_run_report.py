@@ -55,6 +55,17 @@ def labels(tmp_path_factory: pytest.TempPathFactory) -> Outcome:
 # The page
 
 
+def test_labels_without_probabilities_have_no_columns_and_no_rows_that_need_them(tmp_path: Path):
+    path = written(tmp_path / "keyed.csv", 600, labels=("low", "middle", "high"))
+    lines = path.read_text().splitlines()
+    path.write_text("\n".join([f"key,{lines[0]}", *(f"{k % 3},{line}" for k, line in enumerate(lines[1:]))]) + "\n")
+    page = run_report.page(outcome(path, by="key", learner="raker"))
+    assert "Errors of each label" in page
+    assert "area under the ROC curve" not in page
+    assert "Worst predictions" not in page
+    assert "-100.00%" not in page
+
+
 def test_the_report_is_one_file_that_requests_nothing_else(numbers: Outcome):
     assert_self_contained(run_report.page(numbers))
 

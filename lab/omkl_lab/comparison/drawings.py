@@ -122,7 +122,8 @@ def scatter(whole: Cells, first: Cells, cost: str, axis: str) -> str:
         anchor, at = ("start", best.x) if best.x > x else ("end", best.x + wide) if best.x + wide < x else ("middle", x)
         parts.append(text(at, best.y + size - 2, who.name, anchor, colour, font_size=size,
                           font_weight=600 if who.ours else 400))  # fmt: skip
-    note = f"Medians over {sets} sets. A hollow dot diverged on some. * on the first {PREFIX} rows of each."
+    note = f"Medians over {sets} sets." + " A hollow dot diverged on some." * any(who.diverged for who in shown)
+    note += f" * on the first {PREFIX} rows of each." * any("*" in who.name for who in shown)
     parts.append(text(left, height - 28, note, font_size=11.5))
     if not_drawn:
         note = f"Above {WORST:.0%}: " + ", ".join(who.name for who in not_drawn) + "."

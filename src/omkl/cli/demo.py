@@ -27,6 +27,4 @@ def demo(
         from omkl.demo import run
         from omkl.stream.terminal import standard_error, standard_output
 
-        console = standard_error()
-        with console.status("") as status:  # on a terminal only
-            run(out, seed, standard_output(), status.update)
+        run(out, seed, standard_output(), standard_error().status(""))  # the status on a terminal only

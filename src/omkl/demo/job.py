@@ -5,7 +5,6 @@ import io
 import shutil
 import sys
 import time
-from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
@@ -13,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from rich import box
 from rich.console import Console
+from rich.status import Status
 from rich.table import Table
 
 from omkl.arrays import Vector
@@ -38,7 +38,8 @@ class Score(NamedTuple):
     def cells(self) -> tuple[str, ...]:
         """A line of the table."""
         coverage = "no intervals" if self.coverage is None else f"{self.coverage:.1%}"
-        return (self.name, f"{self.error:.2f}", f"{self.explained:.1%}", coverage, f"{self.microseconds:,.0f}")
+        time = "< 1" if self.microseconds < 1 else f"{self.microseconds:,.0f}"
+        return (self.name, f"{self.error:.2f}", f"{self.explained:.1%}", coverage, time)
 
 
 def scored(name: str, stream: Demand, seed: int) -> Score:
@@ -105,22 +106,23 @@ def next_commands(csv_file: Path) -> list[tuple[str, str]]:
     ]  # fmt: skip
 
 
-def run(out: Path, seed: int, console: Console, say: Callable[[str], None]) -> None:
+def run(out: Path, seed: int, console: Console, status: Status) -> None:
     """Run the learners, write the stream and the report to the folder `out`, and print what to do next.
 
-    What is going on meanwhile is said by `say`.
+    `status` shows which learner runs, and is gone when results are printed: it may be on the same terminal.
     """
     stream, path = hourly_demand(random_state=seed), out / "stream.csv"
     out.mkdir(exist_ok=True)
     write_atomically(path, as_csv(stream).encode())
     console.out(f"Hourly electricity demand of a town: {len(stream.y):,} rows, each predicted before it is learned.")
     scores = []
-    for name in LEARNERS:
-        say(f"running {name}")
-        scores.append(scored(name, stream, seed))
+    with status:
+        for k, name in enumerate(LEARNERS, 1):
+            status.update(f"learner {k} of {len(LEARNERS)}: {name}")
+            scores.append(scored(name, stream, seed))
     console.print(table(scores))
-    console.out("error: mean absolute, after the first week. explained: share of the variance. Intervals are\nmeant to "
-                f"hold {COVERAGE:.0%} of the true values. µs: microseconds of processor time.")  # fmt: skip
+    console.out("error: mean absolute, after the first week; explained: share of the variance;")
+    console.out(f"intervals are meant to hold {COVERAGE:.0%} of the true values; µs: of processor time.")
     us = scores[0]
     row = noticed(stream, us)
     found = "has not noticed it" if row is None else f"noticed it at row {row:,}"

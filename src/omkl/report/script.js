@@ -13,7 +13,7 @@
       paper_bgcolor: colour("--back"), plot_bgcolor: colour("--back"), hovermode: "closest", autosize: true,
       font: { color: colour("--ink"), size: narrow.matches ? 11 : 13, family: "system-ui, sans-serif" },
       margin: narrow.matches ? { l: 48, r: 8, t: 36, b: 48 } : { l: 64, r: 16, t: 40, b: 56 },
-      legend: narrow.matches ? { orientation: "h", y: -0.3, font: { size: 10 } } : { font: { size: 12 } },
+      legend: narrow.matches ? { orientation: "h", y: -0.18, font: { size: 10 } } : { font: { size: 12 } },
       hoverlabel: { bgcolor: colour("--card"), font: { color: colour("--ink") }, bordercolor: colour("--line") },
     };
     const all = { ...base, ...own };

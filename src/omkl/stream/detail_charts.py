@@ -32,8 +32,8 @@ def importance_charts(now: Importance, history: History, rows: int) -> list[Choi
     }  # fmt: skip
     about = f"Importance of the columns after the last row; the largest is that of {shown[0][0]}"
     axis = {"type": "category", "autorange": "reversed", "title": {"text": ""}, "gridcolor": "rgba(0,0,0,0)"}
-    title = "standard deviation of the prediction that the column accounts for"
-    made = chart([bars], title, "", about, yaxis=axis, xaxis={"title": {"text": title}, "rangemode": "tozero"})
+    title = {"text": "importance"}
+    made = chart([bars], "", "", about, yaxis=axis, xaxis={"title": title, "rangemode": "tozero"})
     out = [choice("now", made)]
     moments = [*((row, found) for row, found in history.details.importance if row < rows), (rows, now)]
     if len(moments) > 2:

@@ -49,9 +49,12 @@ class Details:
     def score(self, predictions: Predictions, losses: Vector) -> None:
         """Rows with a target. `losses` are squared errors, or 1 where the label is wrong."""
         p = predictions
+        number = p.y_true.dtype != object
         off: Vector = np.sqrt(losses) if p.true_probability is None else -p.true_probability
-        least = 0.0 if p.true_probability is None else -0.5
+        least = 0.0 if number else -0.5
         known = np.flatnonzero([value is not None for value in p.y_pred] & (off > least) & np.isfinite(off))
+        if not number and p.true_probability is None:
+            known = known[:0]  # all wrong labels are as bad as each other
         some = known[np.argsort(-off[known], kind="stable")[:WORST]]
         found = [WorstRow(float(off[k]) + 0.0, int(p.rows[k]), plain(p.y_true[k]), plain(p.y_pred[k])) for k in some]
         self.worst = sorted([*self.worst, *found], key=lambda row: (-row.loss, row.row))[:WORST]

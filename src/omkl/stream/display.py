@@ -4,12 +4,14 @@ import time
 from collections.abc import Mapping
 from typing import Self
 
+import numpy as np
 from rich.console import Console, Group
 from rich.live import Live
 from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
+from omkl.arrays import Matrix, Vector
 from omkl.stream.history import Errors
 from omkl.stream.ranking import LabelErrors
 from omkl.stream.run import Outcome, Run, RunSummary
@@ -19,6 +21,8 @@ LIVE_EVERY = 0.1  # seconds between updates of the live panel
 PLAIN_EVERY = 10.0  # seconds between lines where there is no terminal
 BAR = 28
 SHOWN_LABELS = 12  # whose errors a summary lists
+VISIBLE = 0.005  # a smaller weight is not shown
+NO_KERNEL = "trees, linear model and memory"  # GraphMKL's experts that have no kernel
 
 
 def kernel_name(text: str) -> str:
@@ -30,6 +34,19 @@ def kernel_name(text: str) -> str:
     family, _, rest = text.partition("(")
     values = [part.partition("=")[2] for part in rest.rstrip(")").split(", ")]
     return " ".join([family, *(f"{float(value):.3g}" for value in values if value)])
+
+
+def without_kernel(weights: Matrix) -> Vector:
+    """The weight that the kernels leave to experts without one; the last axis is that of the kernels."""
+    rest: Vector = np.clip(1 - weights.sum(axis=-1), 0, 1)
+    return rest
+
+
+def leading_weights(summary: RunSummary, weights: Vector) -> list[tuple[str, float]]:
+    """The leading kernels and what has no kernel, with their weights; `weights` are those of all kernels."""
+    out = [(kernel_name(kernel["kernel"]), kernel["weight"]) for kernel in summary["kernels"]]
+    rest = float(without_kernel(weights)) if len(weights) else 0.0
+    return [(name, weight) for name, weight in [*out, (NO_KERNEL, rest)] if weight >= VISIBLE]
 
 
 def error_line(summary: Errors) -> str:
@@ -167,11 +184,8 @@ def show(outcome: Outcome, files: dict[str, str | None], console: Console) -> No
         table.add_row("", f"log-loss {s['log_loss']:.4g}{area}")
     for k, (label, errors) in enumerate(list(s.get("per_label", {}).items())[:SHOWN_LABELS]):
         table.add_row("labels" if k == 0 else "", escape(label_line(label, errors)))
-    for k, kernel in enumerate(s["kernels"]):
-        table.add_row(
-            "kernels" if k == 0 else "",
-            f"{'█' * round(20 * kernel['weight']):20} {kernel['weight']:6.1%}  {kernel_name(kernel['kernel'])}",
-        )
+    for k, (name, weight) in enumerate(leading_weights(s, outcome.model.weights())):
+        table.add_row("weights" if k == 0 else "", escape(f"{'█' * round(20 * weight):20} {weight:6.1%}  {name}"))
     if s["changes"]:
         rows = ", ".join(f"{row:,}" for row in s["changes"][:8])
         table.add_row("changes", f"near row {rows}" + (" and more" if len(s["changes"]) > 8 else ""))

@@ -11,7 +11,7 @@ from omkl.report.charts import Choice
 from omkl.report.render import render
 from omkl.stream.detail_charts import importance_charts, moment, with_times
 from omkl.stream.details import mean_losses
-from omkl.stream.display import kernel_name
+from omkl.stream.display import leading_weights
 from omkl.stream.error_charts import percent
 from omkl.stream.explaining import importance_of
 from omkl.stream.history import History
@@ -19,7 +19,7 @@ from omkl.stream.model import StreamModel
 from omkl.stream.ranking import LabelErrors
 from omkl.stream.run import Outcome, RunSummary
 from omkl.stream.run_charts import classification_charts, regression_charts
-from omkl.stream.weight_charts import NO_KERNEL, VISIBLE, weight_charts, without_kernel
+from omkl.stream.weight_charts import weight_charts
 
 SHOWN_KEYS = 50
 
@@ -40,10 +40,7 @@ def page(outcome: Outcome) -> str:
         figures["importance"] = importance_charts(importance(model), history, s["rows"])
         figures = {name: choices for name, choices in figures.items() if choices}
         figures = with_times(figures, history, time_column(model))
-    leading = [f"{kernel_name(k['kernel'])} ({k['weight']:.0%})" for k in s["kernels"] if k["weight"] >= VISIBLE]
-    weights = model.weights()
-    if len(weights) and (rest := without_kernel(weights)) >= VISIBLE:
-        leading.append(f"{NO_KERNEL} ({rest:.0%})")
+    leading = [f"{name} ({weight:.0%})" for name, weight in leading_weights(s, model.weights())]
     return render(
         "omkl/stream", "run.html.j2", figures, s=s, cards=cards(s), leading=leading, data=sources(outcome.data),
         timed=history is not None and history.details.time_axis() is not None, time=time_column(model),
@@ -100,10 +97,11 @@ def key_rows(history: History) -> list[list[str]]:
 
 
 def label_rows(per_label: Mapping[str, LabelErrors]) -> list[list[str]]:
-    """The cells of a table: how well each label is recognised."""
+    """The cells of a table: how well each label is recognised; without areas if there are no probabilities."""
+    areas = any(errors["auc"] is not None for errors in per_label.values())
     return [
-        [label, f"{errors['rows']:,}", *("" if value is None else f"{value:.3f}"
-                                         for value in (errors["precision"], errors["recall"], errors["auc"]))]
+        [label, f"{errors['rows']:,}", *("none" if value is None else f"{value:.3f}"
+                                         for value in (errors["precision"], errors["recall"], errors["auc"])[:2 + areas])]
         for label, errors in per_label.items()
     ]  # fmt: skip
 

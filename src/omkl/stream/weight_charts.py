@@ -4,17 +4,15 @@ from html import escape
 
 import numpy as np
 
-from omkl.arrays import Matrix, Vector
+from omkl.arrays import Matrix
 from omkl.report.charts import Chart, Choice, chart, choice, digits
-from omkl.stream.display import kernel_name
+from omkl.stream.display import NO_KERNEL, VISIBLE, kernel_name, without_kernel
 from omkl.stream.history import History
 from omkl.stream.model import StreamModel
 
 LEADING_COLOURS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#b58900")
 REST_COLOUR, NO_KERNEL_COLOUR = "#8a8f98", "#c4c8ce"
-NO_KERNEL = "trees, linear model and memory"  # GraphMKL's experts that have no kernel
 NEWEST = 0.15  # share of the newest snapshot in an average
-VISIBLE = 0.005  # a smaller weight is not shown
 
 
 def weight_charts(model: StreamModel, history: History, rows: int) -> list[Choice]:
@@ -43,12 +41,6 @@ def averaged(weights: Matrix) -> Matrix:
     for k in range(1, len(out)):
         out[k] = out[k - 1] + max(1 / (k + 1), NEWEST) * (weights[k] - out[k - 1])
     return out
-
-
-def without_kernel(weights: Matrix) -> Vector:
-    """The weight that the kernels leave to experts without one; the last axis is that of the kernels."""
-    rest: Vector = np.clip(1 - weights.sum(axis=-1), 0, 1)
-    return rest
 
 
 def stacked_areas(at: list[int], weights: Matrix, names: list[str]) -> Chart:
