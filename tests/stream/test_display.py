@@ -40,9 +40,9 @@ def test_weights_are_those_of_kernels_and_of_what_has_none():
     kernels = [{"kernel": "Gaussian(length_scale=1.0)", "weight": 0.25}, {"kernel": "Gaussian(length_scale=2.0)",
                                                                            "weight": 0.004}]  # fmt: skip
     summary: Any = {"kernels": kernels}
-    found = leading_weights(summary, np.array([0.25, 0.004, 0.0]))
-    assert [name for name, _ in found] == ["Gaussian 1", NO_KERNEL]
-    assert [weight for _, weight in found] == pytest.approx([0.25, 0.746])
+    found = leading_weights(summary, np.array([0.25, 0.004, 0.1, 0.1]))
+    assert [name for name, _ in found] == ["Gaussian 1", "2 other kernels", NO_KERNEL]
+    assert [weight for _, weight in found] == pytest.approx([0.25, 0.2, 0.546])
     assert leading_weights({**summary, "kernels": []}, np.empty(0)) == []
 
 

@@ -43,10 +43,13 @@ def without_kernel(weights: Matrix) -> Vector:
 
 
 def leading_weights(summary: RunSummary, weights: Vector) -> list[tuple[str, float]]:
-    """The leading kernels and what has no kernel, with their weights; `weights` are those of all kernels."""
+    """The leading kernels, the others, and what has no kernel; `weights` are those of all kernels, and may be none."""
+    if not len(weights):
+        return []
     out = [(kernel_name(kernel["kernel"]), kernel["weight"]) for kernel in summary["kernels"]]
-    rest = float(without_kernel(weights)) if len(weights) else 0.0
-    return [(name, weight) for name, weight in [*out, (NO_KERNEL, rest)] if weight >= VISIBLE]
+    others = float(weights.sum()) - sum(weight for _, weight in out)
+    out += [(f"{len(weights) - len(out)} other kernels", others), (NO_KERNEL, float(without_kernel(weights)))]
+    return [(name, weight) for name, weight in out if weight >= VISIBLE]
 
 
 def error_line(summary: Errors) -> str:
