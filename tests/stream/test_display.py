@@ -91,7 +91,7 @@ def test_a_terminal_shows_progress_error_and_leading_kernels(tmp_path: Path):
     assert re.search(r"[\d,]+ rows +[\d,]+ rows/s", out)
     assert re.search(r"\d+%, \d+:\d\d left", out)
     assert "running mean" in out
-    assert "leading kernels: Gaussian" in out
+    assert "weights: Gaussian" in out
     assert "rows per second" in out  # the summary remains
 
 

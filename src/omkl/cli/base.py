@@ -147,7 +147,7 @@ def main_callback(
       omkl serve price.omkl                  predict and learn over HTTP
       omkl inspect price.omkl                show what a model file holds
       omkl compare data.csv --target price   rank every learner on your data
-      omkl demo                              compare learners on a generated stream
+      omkl demo                              compare learners on an example
 
     \b
     Exit codes: 0 success; 1 internal error; 2 invalid arguments or input;

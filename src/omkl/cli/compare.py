@@ -58,7 +58,7 @@ def compare(
     quiet: Quiet = False,
     json: Annotated[bool, typer.Option("--json", help="Print the ranking as one line of JSON.")] = False,
 ) -> None:
-    """Rank every learner on your data, with simple baselines, in one pass.
+    """Rank every learner and simple baselines on your data.
 
     Each row is predicted by all of them before they learn it. Ctrl-C shows the ranking so far.
 

@@ -15,7 +15,9 @@ def demo(
     ] = Path("omkl-demo"),
     seed: Annotated[int, typer.Option(min=0, metavar="N", help="Seed of the stream and of the learners.")] = 0,
 ) -> None:
-    """Show what GraphMKL does on a generated stream of hourly electricity demand, beside other learners.
+    """Show GraphMKL beside other learners on a generated stream.
+
+    The stream is hourly electricity demand with weather, gaps and a change of habits.
 
     Writes stream.csv and, with the extra `run`, report.html to DIR. Takes less than a minute.
 

@@ -7,7 +7,7 @@ from omkl.cli.base import app, errors_as_messages, print_line
 
 @app.command()
 def doctor() -> None:
-    """Show what is installed, test the engine, and measure how long a row takes on this machine.
+    """Check the installation, and measure how long a row takes.
 
     \b
     Example:

@@ -12,7 +12,9 @@ def inspect(
     model: Annotated[str, typer.Argument(metavar="MODEL", help="Any model file or checkpoint of omkl.")],
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Show what a model file holds: columns, rows learned, kernels, their weights and their graph.
+    """Show what a model file holds: columns, importance, weights.
+
+    Also rows learned, other experts, the last change, metadata, and the graph of the kernels.
 
     \b
     Examples:

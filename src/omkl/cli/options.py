@@ -18,7 +18,7 @@ TASKS = ("auto", "regression", "classification")
 Data = Annotated[
     list[str],
     typer.Argument(
-        metavar="DATA...", help="CSV, TSV, JSON lines, Parquet or Arrow, plain, gzip or zstd; - for standard input."
+        metavar="DATA", help="CSV, TSV, JSON lines, Parquet or Arrow, plain, gzip or zstd; - for standard input."
     ),
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress, no notices, no summary.")]

@@ -29,10 +29,10 @@ DEFAULT_NAME = "model"
 Token = Annotated[str | None, typer.Option(metavar="FILE", help="A file with the token; also in the environment.")]
 
 
-@app.command()
+@app.command(short_help="Predict and learn over HTTP, with a durable log.")
 def serve(
     models: Annotated[
-        list[str] | None, typer.Argument(metavar="[NAME=]FILE...", help="Models to serve; none to start with --target.")
+        list[str] | None, typer.Argument(metavar="[NAME=]FILE", help="Models to serve; none to start with --target.")
     ] = None,
     target: Annotated[
         str | None,

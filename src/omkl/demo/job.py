@@ -37,7 +37,7 @@ class Score(NamedTuple):
 
     def cells(self) -> tuple[str, ...]:
         """A line of the table."""
-        coverage = "no intervals" if self.coverage is None else f"{self.coverage:.1%}"
+        coverage = "none" if self.coverage is None else f"{self.coverage:.1%}"
         time = "< 1" if self.microseconds < 1 else f"{self.microseconds:,.0f}"
         return (self.name, f"{self.error:.2f}", f"{self.explained:.1%}", coverage, time)
 
@@ -114,19 +114,22 @@ def run(out: Path, seed: int, console: Console, status: Status) -> None:
     stream, path = hourly_demand(random_state=seed), out / "stream.csv"
     out.mkdir(exist_ok=True)
     write_atomically(path, as_csv(stream).encode())
-    console.out(f"Hourly electricity demand of a town: {len(stream.y):,} rows, each predicted before it is learned.")
+    rows = f"{len(stream.y):,} rows"
+    console.print(f"Hourly electricity demand of a town: {rows}, each predicted before it is learned.", markup=False)
     scores = []
     with status:
         for k, name in enumerate(LEARNERS, 1):
             status.update(f"learner {k} of {len(LEARNERS)}: {name}")
             scores.append(scored(name, stream, seed))
     console.print(table(scores))
-    console.out("error: mean absolute, after the first week; explained: share of the variance;")
-    console.out(f"intervals are meant to hold {COVERAGE:.0%} of the true values; µs: of processor time.")
+    console.print(
+        "error: mean absolute, after the first week; explained: share of the variance; "
+        f"intervals are meant to hold {COVERAGE:.0%} of the true values; µs: of processor time.", markup=False,
+    )  # fmt: skip
     us = scores[0]
     row = noticed(stream, us)
     found = "has not noticed it" if row is None else f"noticed it at row {row:,}"
-    console.out(f"After row {stream.change:,} the town's habits change; {us.name} {found}.")
+    console.print(f"After row {stream.change:,} the town's habits change; {us.name} {found}.", markup=False)
     console.out("")
     if missing := [name for name in FOR_REPORT if find_spec(name) is None]:
         console.out(f"no report: {', '.join(missing)} not installed; pip install 'omkl[run]'")

@@ -101,7 +101,8 @@ class Display:
     def notice(self, text: str) -> None:
         """One line."""
         if not self.quiet:
-            self.console.print(f"[dim]note:[/dim] {escape(text)}", highlight=False, soft_wrap=True)
+            whole = not self.console.is_terminal  # in a log a notice is one line
+            self.console.print(f"[dim]note:[/dim] {escape(text)}", highlight=False, soft_wrap=whole)
 
     def due(self, now: float) -> bool:
         """Whether it is time to show progress again."""
@@ -154,8 +155,8 @@ class RunDisplay(Display):
             head.append("━" * filled, "green").append("━" * (BAR - filled), "dim").append(
                 f" {share:4.0%}, {_clock(left)} left"
             )
-        leaders = ", ".join(f"{kernel_name(k['kernel'])} ({k['weight']:.0%})" for k in summary["kernels"])
-        return Group(head, Text(error_line(summary)), Text(visible(f"leading kernels: {leaders}"), "dim"))
+        leaders = ", ".join(f"{name} ({share:.0%})" for name, share in leading_weights(summary, run.model.weights()))
+        return Group(head, Text(error_line(summary)), Text(visible(f"weights: {leaders}"), "dim"))
 
 
 def _clock(seconds: float) -> str:
