@@ -296,7 +296,7 @@ def tables(results: Mapping[str, Any]) -> str:
         found = [f"{percent(m)} ± {percent(s)}" for m, s in zip(line["mean"], line["deviation"], strict=True)]
         rows.append([name, *found, f"± {percent(line['fixed'])}"])
     changes = [
-        [name, str(line.get("rows", "")), percent(line["mean"]), percent(line["gap"])]
+        [name, str(line.get("rows", "-")), percent(line["mean"]), percent(line["gap"])]
         for name, line in results["change"].items()
     ]
     silences = [

@@ -36,8 +36,9 @@ def page(records: list[Record], starts: list[Record]) -> str:
     whole, first = summarised(records), summarised(records, PREFIX)
     parts = [
         "# Comparison with other learners",
-        f"Written by `{COMMAND}` from `results/comparison.jsonl`; do not edit.",
-        *about(starts),
+        "GraphMKL with its default parameters beside what people would use instead: gradient boosting that is fitted anew as "
+        "rows come, and online learners of other libraries. Each row is predicted before it is learned "
+        "([method](#method)).",
         "## Where GraphMKL is worse", *losses(whole, first),
         "## Summary", *summary(whole, first),
         "## Ranks", *ranks(whole, first),
@@ -48,7 +49,8 @@ def page(records: list[Record], starts: list[Record]) -> str:
         "## Distributions and intervals", *scores_page.distributions(whole),
         "## Streams that change", *drift(whole),
         "## Time and memory", *resources(whole, first),
-        "## Versions", *versions(whole, first),
+        "## Versions", *versions(whole, first), *about(starts),
+        f"Written by `{COMMAND}` from `results/comparison.jsonl`; do not edit.",
     ]  # fmt: skip
     return "\n\n".join(part.strip() for part in parts) + "\n"
 

@@ -247,7 +247,7 @@ def disagreements(results: Sequence[Result]) -> list[tuple[str, str]]:
         return []
     numbers = {a: " / ".join(f"{1e3 * p.mse:.2f}" for n in here if (p := printed(n, a))) for a in MATCHING}
     order = " / ".join(here)
-    return [
+    found = [
         (
             "Which node is used after 300 rounds",
             f"The text says the node with the largest weight u. The published columns ({order}: SFG-MKL "
@@ -277,8 +277,8 @@ def disagreements(results: Sequence[Result]) -> list[tuple[str, str]]:
         ),
         (
             "Algorithm 1 on Naval",
-            f"As printed, without committing to a node, SFG-MKL on naval: {ours('naval', 'SFG-MKL', 'commit never')}. "
-            "A step is "
+            "As printed, without committing to a node, SFG-MKL's MSE x 1e-3 on naval: "
+            f"{ours('naval', 'SFG-MKL', 'commit never')}. A step is "
             "eta / q long, q may fall to xi / |D|, and with eta = xi the step can be |D| = 9 times the one that hits "
             "the target. The theory assumes theta in a bounded set; the algorithm does not ensure this.",
         ),
@@ -289,3 +289,4 @@ def disagreements(results: Sequence[Result]) -> list[tuple[str, str]]:
             f"OMKR's step on the random features gives {line('RFOMKR', 'random features')}, close to OMKR's own.",
         ),
     ]
+    return [pair for pair in found if "naval" in here or pair[0] != "Algorithm 1 on Naval"]

@@ -76,7 +76,7 @@ def published_cells(results: Sequence[Result]) -> dict[str, Any]:
 
 
 def cell_of(cells: tables.Row | None) -> str:
-    return "not run" if cells is None else f"{cells.ours} for {cells.paper}: {cells.verdict}"
+    return "not run" if cells is None else f"{cells.ours} (paper {cells.paper}): {cells.verdict}"
 
 
 def heat_maps(by_set: dict[str, list[Detail]], graphs: Sequence[Drawn]) -> list[Choice]:
