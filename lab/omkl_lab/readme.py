@@ -60,6 +60,7 @@ UNITS = (
     f"wrong labels in %; medians over the seeds. {NOTHING}: not measured."
 )
 
+
 def comparison_table(cells: Cells) -> str:
     """For every stream: GraphMKL, refitted LightGBM and the best streaming peer."""
     rows = []
@@ -112,9 +113,16 @@ def pages(project: Path, run: str | None = None) -> dict[Path, str]:
     whole, first = summarised(records), summarised(records, PREFIX)
     measured = {case_id(cell): cell for cell in read_lines(project / REPRODUCTION)}
     in_readme = {
-        "peers": "\n\n".join([*comparison.losses(whole, first), comparison.tally(whole),
-                              "<details><summary>Every stream</summary>", UNITS, comparison_table(whole),
-                              "</details>"]),
+        "peers": "\n\n".join(
+            [
+                *comparison.losses(whole, first),
+                comparison.tally(whole),
+                "<details><summary>Every stream</summary>",
+                UNITS,
+                comparison_table(whole),
+                "</details>",
+            ]
+        ),
         "unseen": unseen.in_a_sentence(read(project / unseen.RESULTS)),
         "paper": page_parts.of_the_paper(measured),
     }

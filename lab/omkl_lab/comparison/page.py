@@ -36,8 +36,8 @@ def page(records: list[Record], starts: list[Record]) -> str:
     whole, first = summarised(records), summarised(records, PREFIX)
     parts = [
         "# Comparison with other learners",
-        "GraphMKL with its default parameters beside what people would use instead: gradient boosting that is fitted anew as "
-        "rows come, and online learners of other libraries. Each row is predicted before it is learned "
+        "GraphMKL with its default parameters beside what people would use instead: gradient boosting that is fitted "
+        "anew as rows come, and online learners of other libraries. Each row is predicted before it is learned "
         "([method](#method)).",
         "## Where GraphMKL is worse", *losses(whole, first),
         "## Summary", *summary(whole, first),

@@ -50,8 +50,9 @@ def bars(ranking: Sequence[Score]) -> Chart:
         "textposition": "outside", "cliponaxis": False, "hovertemplate": "%{y}: %{x} MW<extra></extra>",
     }  # fmt: skip
     return chart([data], "mean absolute error, MW", "", "Mean absolute error of every learner",
-                 showlegend=False, bargap=0.35, yaxis={"title": {"text": ""}, "showgrid": False}, xaxis={"title": {"text": "mean absolute error, MW"},
-                                                       "range": [0, 1.15 * ranking[-1].error]})  # fmt: skip
+                 showlegend=False, bargap=0.35, yaxis={"title": {"text": ""}, "showgrid": False},
+                 xaxis={"title": {"text": "mean absolute error, MW"},
+                        "range": [0, 1.15 * ranking[-1].error]})  # fmt: skip
 
 
 def errors(stream: Demand, scores: Sequence[Score]) -> Chart:

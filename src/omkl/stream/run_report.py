@@ -99,11 +99,11 @@ def key_rows(history: History) -> list[list[str]]:
 def label_rows(per_label: Mapping[str, LabelErrors]) -> list[list[str]]:
     """The cells of a table: how well each label is recognised; without areas if there are no probabilities."""
     areas = any(errors["auc"] is not None for errors in per_label.values())
-    return [
-        [label, f"{errors['rows']:,}", *("none" if value is None else f"{value:.3f}"
-                                         for value in (errors["precision"], errors["recall"], errors["auc"])[:2 + areas])]
-        for label, errors in per_label.items()
-    ]  # fmt: skip
+    out = []
+    for label, errors in per_label.items():
+        values = (errors["precision"], errors["recall"], *([errors["auc"]] if areas else []))
+        out.append([label, f"{errors['rows']:,}", *("none" if value is None else f"{value:.3f}" for value in values)])
+    return out
 
 
 def sources(data: Sequence[str]) -> str:
