@@ -49,6 +49,10 @@ def imported_by(code):
     return set(run.stdout.split())
 
 
+def test_dir_lists_no_names_that_the_package_only_imports():
+    assert not {"Any", "importlib"} & set(dir(omkl))
+
+
 def test_dir_lists_the_public_names_and_they_all_exist():
     for name in omkl.__all__:
         assert name in dir(omkl)

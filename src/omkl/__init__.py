@@ -40,4 +40,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return [*globals(), *__getattr__("__all__")]
+    return sorted({*globals(), *__getattr__("__all__")} - {"Any", "importlib"})  # what a user may want to complete
