@@ -114,3 +114,15 @@ def test_there_is_no_second_set_of_experts_without_a_change():
     state = omkl.GraphMKLRegressor(random_state=0).fit(X, y).core_.online.state
     assert state.incumbent == 0
     assert state.sets[0].age == 4000
+
+
+def test_a_change_of_the_units_of_an_input_is_recovered_from():
+    rng = np.random.default_rng(0)
+    celsius, other = rng.uniform(-10, 30, 4000), rng.uniform(-1, 1, 4000)
+    y = np.sin(celsius / 6) + other * celsius / 20 + 0.05 * rng.normal(size=4000)
+    X = np.column_stack((np.where(np.arange(4000) < 2500, celsius, celsius + 273.15), other))
+    model = omkl.GraphMKLRegressor(random_state=0)
+    squares = (model.predict_then_learn(X, y) - y) ** 2
+    assert np.sqrt(squares[2500:2600].mean()) > 0.2
+    assert np.sqrt(squares[2800:].mean()) < 0.1  # twice the noise
+    assert [change.inputs for change in model.changes_] == [("0",)]
