@@ -180,6 +180,7 @@ def test_the_command_shows_a_table_or_json_and_writes_a_report(tmp_path: Path):
     assert re.search(r"RMSE\s+MAE\s+relative\s+µs/row", shown.stdout)
     assert all(name in shown.stdout for name in (*LEARNERS, "running mean", "last value"))
     assert "Ranking, from the best to the worst" in page.read_text(encoding="utf-8")
+    assert ">diverged<" not in page.read_text(encoding="utf-8")  # a column with nothing in it
     as_json = invoke("compare", str(path), "-t", "y", "--json", "--learners", "raker,omkl-gf")
     result = json.loads(as_json.stdout)
     assert result["rows"] == 300

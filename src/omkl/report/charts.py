@@ -11,6 +11,8 @@ Part = dict[str, object]  # of a chart, as plotly.js wants it: nothing reads it,
 # Okabe and Ito's colours, which most colour-blind readers can tell apart, and two more
 PALETTE = ("#0072b2", "#d55e00", "#009e73", "#56b4e9", "#e69f00", "#999999", "#b58900")
 COLOURS = dict(zip(algorithms.names(), cycle(PALETTE), strict=False))  # of every algorithm
+# and lines, which tell those apart that have the same colour
+LINES = {name: "solid" if k < len(PALETTE) else "longdash" for k, name in enumerate(algorithms.names())}
 TICKS = [0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000]
 
 

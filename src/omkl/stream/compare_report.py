@@ -6,7 +6,7 @@ import os
 import numpy as np
 
 from omkl.persist import write_atomically
-from omkl.report.charts import COLOURS, Choice, chart, choice, digits, log_axis
+from omkl.report.charts import COLOURS, LINES, Choice, chart, choice, digits, log_axis
 from omkl.report.render import render
 from omkl.stream.compare import LINEAR, Comparison, ComparisonSummary, error_of
 from omkl.stream.compare_display import cells, error_names
@@ -25,12 +25,16 @@ def page(comparison: Comparison) -> str:
     """The report as one HTML file that opens without a network."""
     s = comparison.summary()
     numbers = s["task"] == "regression"
-    head = ["name", "kind", *error_names(numbers), "relative", "µs/row", "diverged"]
-    rows = [[entry["name"], entry["kind"], *cells(entry, numbers), entry["diverged"] or ""] for entry in s["ranking"]]
+    head = ["name", "kind", *error_names(numbers), "relative", "µs/row"]
+    rows = [[entry["name"], entry["kind"], *cells(entry, numbers)] for entry in s["ranking"]]
+    diverged = any(entry["diverged"] is not None for entry in s["ranking"])
+    if diverged:
+        head.append("diverged")
+        rows = [[*row, entry["diverged"] or "no"] for row, entry in zip(rows, s["ranking"], strict=True)]
     figures = {"errors": errors(comparison, s), "costs": costs(s)} if s["scored"] else {}
     figures = {name: choices for name, choices in figures.items() if choices}
     return render(
-        "omkl/stream", "compare.html.j2", figures, s=s, head=head, rows=rows, data=sources(comparison.options.data),
+        "omkl/stream", "compare.html.j2", figures, s=s, head=head, rows=rows, diverged=diverged, data=sources(comparison.options.data),
         notices=tuple(comparison.notices.shown.values()), figures=list(figures),
     )  # fmt: skip
 
@@ -49,7 +53,8 @@ def errors(comparison: Comparison, s: ComparisonSummary) -> list[Choice]:
             if not len(segments.ends):
                 continue
             loss = segments.mean("loss", so_far=so_far)
-            dash = "solid" if entry["kind"] == "learner" else DASHES.get(entry["name"], "dot")
+            name = entry["name"]
+            dash = LINES.get(name, "solid") if entry["kind"] == "learner" else DASHES.get(name, "dot")
             data.append(
                 line(segments.ends.tolist(), digits(np.sqrt(loss) if numbers else loss, 5), entry["name"],
                      COLOURS.get(entry["name"], BASELINE), f"up to row %{{x}}<br>{axis} %{{y:{shown}}}",

@@ -97,7 +97,7 @@ def coverage_over_time(history: History, coverages: Sequence[float]) -> list[Cho
     segments = Segments(history)
     out = []
     for so_far, title in RANGES:
-        data, lowest = [], 0.5
+        data, lowest = [], 1.0
         for coverage, colour in zip(coverages, itertools.cycle(COVERAGE_COLOURS)):
             share = segments.mean(f"covered {coverage}", f"with_interval {coverage}", so_far)
             lowest = min(lowest, float(np.nanmin(share, initial=1.0)), coverage)
@@ -109,7 +109,7 @@ def coverage_over_time(history: History, coverages: Sequence[float]) -> list[Cho
                      dash="dash"),
             ]  # fmt: skip
         about = f"coverage of {title}: of {', '.join(map(percent, coverages))} intervals, and nominal"
-        style = {"tickformat": ".0%", "range": [lowest - 0.01, 1.01]}
+        style = {"tickformat": ".0%", "range": [lowest - 0.02, 1.01]}
         made = chart(data + change_lines(history, 1.0), "row", "coverage", about, hovermode="x unified",
                      yaxis={"title": {"text": "coverage"}, **style})  # fmt: skip
         out.append(choice(title, made))
