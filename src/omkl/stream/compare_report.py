@@ -34,8 +34,8 @@ def page(comparison: Comparison) -> str:
     figures = {"errors": errors(comparison, s), "costs": costs(s)} if s["scored"] else {}
     figures = {name: choices for name, choices in figures.items() if choices}
     return render(
-        "omkl/stream", "compare.html.j2", figures, s=s, head=head, rows=rows, diverged=diverged, data=sources(comparison.options.data),
-        notices=tuple(comparison.notices.shown.values()), figures=list(figures),
+        "omkl/stream", "compare.html.j2", figures, s=s, head=head, rows=rows, diverged=diverged,
+        data=sources(comparison.options.data), notices=tuple(comparison.notices.shown.values()), figures=list(figures),
     )  # fmt: skip
 
 
