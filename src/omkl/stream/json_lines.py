@@ -12,7 +12,9 @@ import pyarrow.json
 from omkl.arrays import Index
 from omkl.encoder.table import Batch, flattened
 from omkl.stream.parsers import MAX_COLUMNS, MAX_DEPTH, Piece, Reading, too_many_columns, whole
+from omkl.stream.raw import DataError
 
+MAX_CHARACTERS = 2**24  # of the names of all columns: those of fields repeat the names of the objects that they are in
 Names = dict[str, "Names"]  # of fields, in their order, each with those of the objects in it
 
 
@@ -22,6 +24,7 @@ class JsonParser:
         self.as_text: set[str] = set()  # columns of text that pyarrow would read as timestamps
         self.seen: dict[str, None] = {}  # every name, in order
         self.objects: set[str] = set()  # names of objects, whose fields are columns
+        self.characters = 0  # of the names seen
 
     def parse(self, piece: Piece) -> Batch:
         columns = self._fast(piece)
@@ -33,6 +36,8 @@ class JsonParser:
             if name not in self.objects or array.null_count < len(array)
         }  # fmt: skip
         first = not self.seen
+        self.characters += sum(len(name) for name in columns if name not in self.seen)
+        check_characters(piece.name, self.characters)
         self.seen.update(dict.fromkeys(columns))
         if first:
             self.reading.columns.check_learned(piece.name, self.seen)
@@ -69,6 +74,7 @@ class JsonParser:
             return None
         if any(_has_timestamps(field.type) for field in table.schema if pa.types.is_struct(field.type)):
             return None
+        check_characters(piece.name, sum(_characters(len(field.name), field.type) for field in table.schema))
         timestamps = {name for name in table.column_names if pa.types.is_timestamp(table.schema.field(name).type)}
         for column in table.schema:
             self.objects.update(_objects(column.name, column.type))
@@ -82,6 +88,8 @@ class JsonParser:
         records: list[dict[str, object]] = []
         rows: list[int] = []
         names: Names = {}
+        known: dict[str, str] = {}  # names of columns, so that records share them
+        characters = 0
         for row, line in enumerate(piece.content.split(b"\n")[:-1], 1):
             try:
                 record = json.loads(line)
@@ -93,8 +101,10 @@ class JsonParser:
                     where = f"row {piece.first + row} of {piece.name}"
                     self.reading.notify("json", f"{where} is not a JSON object ({error}); such rows are skipped")
                 continue
-            _add_names(names, record)
-            records.append(dict(_fields("", record, self.objects)))
+            characters += _add_names(names, record)
+            check_characters(piece.name, characters)
+            fields = _fields("", record, self.objects)
+            records.append({known.setdefault(name, name): value for name, value in fields})
             rows.append(row)
         present = {name for record in records for name in record}
         if len(present) > MAX_COLUMNS:
@@ -121,12 +131,35 @@ def _objects(name: str, kind: pa.DataType) -> Iterator[str]:
             yield from _objects(f"{name}.{field.name}", field.type)
 
 
-def _add_names(names: Names, record: dict[str, object]) -> None:
-    """Add the fields of a record, and within each those of the object that it holds."""
+def check_characters(name: str, characters: int) -> None:
+    if characters > MAX_CHARACTERS:
+        raise DataError(
+            f"{name}: the names of its columns have more than {MAX_CHARACTERS} characters, where those of fields of "
+            "objects count with the names of the objects; give objects shorter names"
+        )
+
+
+def _characters(length: int, kind: pa.DataType) -> int:
+    """Of the names of a column of this kind, whose own name is so long, and of all columns that its fields become."""
+    inner = kind if pa.types.is_struct(kind) else ()
+    return length + sum(_characters(length + 1 + len(field.name), field.type) for field in inner)
+
+
+def _add_names(names: Names, record: dict[str, object], before: int = 0) -> int:
+    """Add the fields of a record, and within each those of the object that it holds.
+
+    Returns how many characters the names have that are new, with as many before each.
+    """
+    more = 0
     for name, value in record.items():
-        inner = names.setdefault(_clean(name), {})
+        cleaned = _clean(name)
+        length = before + len(cleaned)
+        if cleaned not in names:
+            names[cleaned] = {}
+            more += length
         if isinstance(value, dict):
-            _add_names(inner, value)
+            more += _add_names(names[cleaned], value, length + 1)
+    return more
 
 
 def _in_order(names: Names, prefix: str) -> Iterator[str]:
