@@ -108,6 +108,25 @@ def test_names_that_repeat_those_of_objects_do_not_exhaust_memory(records: list[
     assert peak < 20 << 20
 
 
+@pytest.mark.parametrize("ending", ["arrow", "stream.arrow"])
+def test_names_of_structs_do_not_exhaust_memory(ending: str, tmp_path: Path):
+    path = tmp_path / f"data.{ending}"
+    fields = pa.struct({str(k): pa.int8() for k in range(2000)})
+    table = pa.table({"y": [1.0], "x" * 200_000: pa.nulls(1, fields)})
+    new = pa.ipc.new_stream if ending.startswith("stream") else pa.ipc.new_file
+    with new(path, table.schema) as writer:
+        writer.write_table(table)
+    tracemalloc.start()
+    try:
+        result = invoke("run", path, "-t", "y")
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert result.exit_code == 2
+    assert "the names of its columns have more than 16777216 characters" in result.stderr
+    assert peak < 64 << 20
+
+
 def test_names_of_all_pieces_count_together():
     parser, record = JsonParser(Reading()), {"x" * 10_000: {str(j): 1.0 for j in range(500)}}
     for k in range(5):

@@ -11,10 +11,17 @@ import pyarrow.json
 
 from omkl.arrays import Index
 from omkl.encoder.table import Batch, flattened
-from omkl.stream.parsers import MAX_COLUMNS, MAX_DEPTH, Piece, Reading, too_many_columns, whole
-from omkl.stream.raw import DataError
+from omkl.stream.parsers import (
+    MAX_COLUMNS,
+    MAX_DEPTH,
+    Piece,
+    Reading,
+    characters_of,
+    check_characters,
+    too_many_columns,
+    whole,
+)
 
-MAX_CHARACTERS = 2**24  # of the names of all columns: those of fields repeat the names of the objects that they are in
 Names = dict[str, "Names"]  # of fields, in their order, each with those of the objects in it
 
 
@@ -74,7 +81,7 @@ class JsonParser:
             return None
         if any(_has_timestamps(field.type) for field in table.schema if pa.types.is_struct(field.type)):
             return None
-        check_characters(piece.name, sum(_characters(len(field.name), field.type) for field in table.schema))
+        check_characters(piece.name, characters_of(table.schema))
         timestamps = {name for name in table.column_names if pa.types.is_timestamp(table.schema.field(name).type)}
         for column in table.schema:
             self.objects.update(_objects(column.name, column.type))
@@ -129,20 +136,6 @@ def _objects(name: str, kind: pa.DataType) -> Iterator[str]:
         yield name
         for field in kind:
             yield from _objects(f"{name}.{field.name}", field.type)
-
-
-def check_characters(name: str, characters: int) -> None:
-    if characters > MAX_CHARACTERS:
-        raise DataError(
-            f"{name}: the names of its columns have more than {MAX_CHARACTERS} characters, where those of fields of "
-            "objects count with the names of the objects; give objects shorter names"
-        )
-
-
-def _characters(length: int, kind: pa.DataType) -> int:
-    """Of the names of a column of this kind, whose own name is so long, and of all columns that its fields become."""
-    inner = kind if pa.types.is_struct(kind) else ()
-    return length + sum(_characters(length + 1 + len(field.name), field.type) for field in inner)
 
 
 def _add_names(names: Names, record: dict[str, object], before: int = 0) -> int:
