@@ -20,7 +20,7 @@ def original(model: Any) -> Content:
     return unpack(b"".join(pack(registry.encode(model))))
 
 
-ORIGINALS = {name: original(model) for name, model in large_states()}
+SOME = ("regression 1 trees in a fit", "classification 5 wide gather", "classification 5 wide factor")
 
 
 def integers(content: Content) -> list[tuple[Any, ...]]:
@@ -63,8 +63,24 @@ def try_all(content: Content) -> tuple[int, int]:
     return refused, works
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ORIGINALS)
-def test_a_whole_number_of_large_experts_is_refused_or_harmless(name: str):
-    refused, works = try_all(ORIGINALS[name])
+@pytest.fixture(scope="module")
+def originals() -> dict[str, Content]:
+    return {name: original(model) for name, model in large_states()}
+
+
+def check(content: Content) -> None:
+    refused, works = try_all(content)
     assert refused > works > 100
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", SOME)
+def test_a_whole_number_of_large_experts_is_refused_or_harmless(name: str, originals: dict[str, Content]):
+    check(originals[name])
+
+
+@pytest.mark.soak
+def test_whole_numbers_of_large_experts_in_every_stage_are_refused_or_harmless(originals: dict[str, Content]):
+    for name, content in originals.items():
+        if name not in SOME:
+            check(content)

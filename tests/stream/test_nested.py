@@ -14,8 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from omkl import persist
+from omkl.stream import binary
 from omkl.stream.json_lines import JsonParser
-from omkl.stream.parsers import Piece, Reading
+from omkl.stream.parsers import Piece, Reading, characters_of
 from omkl.stream.raw import DataError
 
 ROWS: list[dict[str, Any]] = [
@@ -125,6 +126,16 @@ def test_names_of_structs_do_not_exhaust_memory(ending: str, tmp_path: Path):
     assert result.exit_code == 2
     assert "the names of its columns have more than 16777216 characters" in result.stderr
     assert peak < 64 << 20
+
+
+def test_structs_that_are_nested_very_deep_are_no_endless_recursion():
+    kind = pa.float64()
+    for _ in range(3000):
+        kind = pa.struct({"a": kind})
+    schema = pa.schema({"y": pa.float64(), "x": kind})
+    names = binary.leaves(schema).names
+    assert names[0] == "y"
+    assert characters_of(schema) >= sum(map(len, names))
 
 
 def test_names_of_all_pieces_count_together():

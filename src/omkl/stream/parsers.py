@@ -175,12 +175,12 @@ def check_characters(name: str, characters: int) -> None:
 
 def characters_of(schema: pa.Schema) -> int:
     """How many characters the names have of the columns, and of those that fields of structs become."""
-    return sum(_characters(len(field.name), field.type) for field in schema)
+    return sum(_characters(len(field.name), field.type, 0) for field in schema)
 
 
-def _characters(length: int, kind: pa.DataType) -> int:
-    inner = kind if pa.types.is_struct(kind) else ()
-    return length + sum(_characters(length + 1 + len(field.name), field.type) for field in inner)
+def _characters(length: int, kind: pa.DataType, depth: int) -> int:
+    inner = kind if pa.types.is_struct(kind) and depth < MAX_DEPTH else ()
+    return length + sum(_characters(length + 1 + len(field.name), field.type, depth + 1) for field in inner)
 
 
 def check_unique(name: str, names: list[str]) -> None:
