@@ -32,7 +32,7 @@ from omkl.algorithms.graph_mkl.tree_fit import (
     inputs_of,
     projected,
 )
-from omkl.algorithms.invariants import LARGEST_COUNT, check_finite, demand, is_count
+from omkl.algorithms.invariants import check_finite, demand, is_count, is_growing_count
 from omkl.arrays import Index, Matrix, Tensor, Vector
 
 LARGEST_FIT = 2**26  # numbers that a fit may take beside those that a file contains
@@ -313,7 +313,7 @@ def check(problem: Problem, trees: Trees, archive: Archive) -> None:
     demand(trees.active < 0 or ensembles == 2, "there is no ensemble of trees that predicts")
     counts = (trees.rows, trees.unit, trees.started, trees.grown)
     demand(all(is_count(n) for n in counts), "counts of a fit must be counts")
-    demand(trees.grown + problem.trees < LARGEST_COUNT, "counts of a fit must be counts")
+    demand(is_growing_count(trees.grown), "counts of a fit must be counts")
     demand(trees.rows <= min(rows, len(archive.y), trees.started), "a fit of trees is made on rows of the archive")
     demand(trees.rows == 0 or trees.rows >= TREE_START, "a fit of trees is made on too few rows")
     demand(trees.unit < d + problem.trees or trees.unit == 0, "a fit of trees has no such unit")
