@@ -187,6 +187,8 @@ def test_a_state_of_large_experts_that_cannot_be_is_refused(labels):
     for name, leaf in found.items():
         if isinstance(leaf, np.ndarray) and leaf.size:
             wrong[name] = (leaf[None], np.concatenate((leaf, leaf, leaf)), leaf[..., :-1])
+    for name in ("large.archive.rows", "large.trees.grown"):  # which the engine would refuse after some rows
+        wrong[name] += (2**62 - 1,)
     wrong["large.archive.weight"] += (np.zeros_like(state.large.archive.weight),)
     wrong["large.archive.X"] += (np.full_like(state.large.archive.X, 1e95),)
     wrong["large.trees.feature"] += (np.full_like(state.large.trees.feature, 3),)

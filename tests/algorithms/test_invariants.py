@@ -219,7 +219,7 @@ STATE_EDITS = {
     "sets.0.block.rows": [lambda a: first(a, -1), lambda a: first(a, 81)],
     "sets.0.block.mean": [*NOT_FINITE, lambda a: first(a, 1e95)],
     "sets.0.block.square": [*NOT_FINITE, lambda a: first(a, -1.0)],
-    "sets.0.age": [lambda _: 81, lambda _: LARGEST_COUNT, lambda _: 2**63 - 1],
+    "sets.0.age": [lambda _: 81, lambda _: LARGEST_COUNT - 1, lambda _: LARGEST_COUNT, lambda _: 2**63 - 1],
     "sets.1.age": [lambda _: 10**4],
 }  # fmt: skip
 

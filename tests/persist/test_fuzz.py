@@ -27,6 +27,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 from command import invoke
+from large_states import large_states
 from river import compose, preprocessing
 from sklearn.compose import ColumnTransformer
 from sklearn.impute import SimpleImputer
@@ -98,6 +99,10 @@ def models(folder: Path) -> Iterator[tuple[str, Any]]:
         yield f"pooled {name}", pooled
     yield from pipelines()
     yield from tables()
+    yield from packed_fleets()
+    yield from full_budgets()
+    for name, online in large_states():
+        yield f"online large {name}", online
     for name in ("GraphMKLRegressor", "RakerRegressor"):
         yield f"sklearn targets {name}", estimator(omkl, name, random_state=0).fit(X, np.column_stack((Y, -Y)))
     targets = omkl.river.MultiTargetRegressor(estimator(omkl.river, "RakerRegressor", seed=0))
@@ -134,6 +139,40 @@ def models(folder: Path) -> Iterator[tuple[str, Any]]:
         yield f"stream {target} {' '.join(options)}", registry.read(folder / "model.omkl")
         yield f"checkpoint {target} {' '.join(options)}", registry.read(folder / "checkpoint.omkl")
         (folder / "checkpoint.omkl").unlink()
+
+
+def packed_fleets() -> Iterator[tuple[str, Any]]:
+    """(name, fleet) of small GraphMKL models: keys as rows, as packed models in memory, and on disk; a pool of them."""
+    kinds = {"few": {"budget": "small", "kernels": KERNELS, "n_features": 3, "out_degree": 2, "warm_up": 10}}
+    kinds["default"] = {}  # models that are large enough for keys with few rows to be kept as these
+    for kind, given in kinds.items():
+        for name, target, labels in (("GraphMKLRegressor", Y, None), ("GraphMKLClassifier", LABELS, ["a", "b", "c"])):
+            fleet = Fleet(getattr(omkl, name)(**given), seed=0, classes=labels)
+            fleet.learn_rows(["k"] * 50 + ["l"] * 10, X, target)
+            fleet.learn_rows(["k"] * (8 * ROWS), np.tile(X, (8, 1)), np.tile(target, 8))
+            yield f"fleet packed {kind} {name}", fleet
+    cold = Fleet(omkl.GraphMKLRegressor(**kinds["few"]), seed=0, memory=1 << 20)
+    keys = [f"key {k}" for k in range(150)]
+    cold.learn_rows(np.repeat(keys, ROWS), np.tile(X, (len(keys), 1)), np.tile(Y, len(keys)))
+    assert cold.nbytes_in_memory < cold.nbytes  # some keys are on disk
+    yield "fleet packed cold", cold
+    pool = omkl.GraphMKLRegressor(random_state=0, **kinds["few"])
+    pooled = PooledFleet(omkl.GraphMKLRegressor(**kinds["few"]), pool, seed=0)
+    pooled.learn_rows(["k", "l"] * (ROWS // 2), X, Y)
+    yield "pooled packed", pooled
+
+
+def full_budgets() -> Iterator[tuple[str, Any]]:
+    """(name, model) whose stored rows, or whose large experts, are all there."""
+    more, rows = {"random_state": 0}, (np.random.default_rng(1).normal(size=(300, 2)), np.arange(300) % 3)
+    for name in ("NOGDRegressor", "NOGDClassifier", "KRLSTRegressor", "OMKRRegressor", "FOGDRegressor"):
+        kind = getattr(omkl, name)
+        least = {"budget": 20, "rank": 5, "kernels": as_many_as_taken(kind, KERNELS), "n_features": 3}
+        taken = {n: v for n, v in least.items() if n in kind.__dataclass_fields__}
+        yield f"sklearn full {name}", kind(**taken, **more).fit(X, LABELS if name.endswith("Classifier") else Y)
+    for name in ("GraphMKLRegressor", "GraphMKLClassifier"):
+        model = getattr(omkl, name)(kernels=KERNELS, n_features=3, out_degree=2, budget="standard", **more)
+        yield f"sklearn large {name}", model.fit(rows[0], rows[1] if name.endswith("Classifier") else rows[0][:, 0])
 
 
 def tables() -> Iterator[tuple[str, Any]]:

@@ -7,10 +7,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from large_states import learned, small_problem
 
 import omkl
 import omkl.river
 from omkl import algorithms, graph
+from omkl.algorithms.graph_mkl import trees
 from omkl.algorithms.settings import MOST_DRAWS
 from omkl.estimators import files
 from omkl.fleet import Fleet
@@ -178,6 +180,37 @@ def test_numbers_of_a_header_are_finite(word: str):
 def test_impossible_shapes_are_refused(shape: str):
     with pytest.raises(omkl.ModelFileError):
         omkl.from_bytes(raw(f'{{"kind":"sklearn","body":[],"arrays":[["a","int",{shape}]]}}'.encode(), bytes(8)))
+
+
+def test_trees_of_very_many_labels_are_refused_before_there_are_any(monkeypatch: pytest.MonkeyPatch):
+    """The first fit would need more than a gigabyte, which the file does not have."""
+    online = omkl.Online("graph-mkl", small_problem("classification", 1100, trees=1000, archive=256), 0)
+    with monkeypatch.context() as patch:
+        patch.setattr(trees, "LARGEST_FIT", 2**40)
+        data = omkl.to_bytes(online)
+    refused_cheaply(data, "the trees of so many labels need too much memory")
+    with pytest.raises(ValueError, match=r"cannot be saved, .* need too much memory"):
+        omkl.to_bytes(online)
+
+
+def test_what_a_file_contains_of_trees_it_may_have_whatever_the_limit(monkeypatch: pytest.MonkeyPatch):
+    problem = small_problem("classification", 3, trees=4, archive=256)
+    before, after = learned(problem, 60), learned(problem, 90)
+    monkeypatch.setattr(trees, "LARGEST_FIT", after.state.large.trees.fitted.size)  # working memory of a fit
+    assert omkl.from_bytes(omkl.to_bytes(after)).t == 90
+    with pytest.raises(ValueError, match="too much memory"):
+        omkl.to_bytes(before)
+
+
+def test_arrays_of_trees_are_not_made_to_be_compared_with_those_of_a_file():
+    """Two ensembles are claimed by an array of two numbers; the others are empty."""
+    online = omkl.Online("graph-mkl", small_problem("classification", 200, trees=1000, archive=256), 0)
+
+    def claim(body: Any, arrays: Any) -> None:
+        name = next(name for name in arrays if name.endswith("trees.ridge"))
+        arrays[name] = np.zeros(2)
+
+    refused_cheaply(changed(online, claim), "feature of the trees does not fit the problem")
 
 
 def test_deep_nesting_is_refused():

@@ -4,6 +4,7 @@ import http.client
 import json
 import random
 import string
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,8 @@ from serving import Service, get, learned_alone, serving, some_rows
 
 from omkl import persist
 from omkl.serve import Client
-from omkl.serve.bodies import ARROW, JSON, LINES
+from omkl.serve.bodies import ARROW, JSON, LINES, parse_rows
+from omkl.serve.limits import Limits, Refused
 
 ODD = (
     "",
@@ -29,6 +31,38 @@ ODD = (
     "{{7*7}}",
 )
 NUMBERS = (0, -1, 1, 0.5, 1e308, -1e308, 1e-308, 2**63, -(2**70), 10**40, 3.25)
+
+
+LONG_NAMES = {
+    "one object": [{"x" * 500_000: {str(k): 1 for k in range(300)}}],
+    "objects in objects": [{"a": {"x" * 990: {"x" * 50: 1}}}],
+    "other rows": [{str(k) + "x" * 900: {str(j): 1 for j in range(100)}} for k in range(1000)],
+}
+
+
+@pytest.mark.parametrize("rows", LONG_NAMES.values(), ids=LONG_NAMES.keys())
+def test_names_that_repeat_those_of_objects_do_not_exhaust_memory(rows: list[dict[str, Any]]) -> None:
+    body = json.dumps(rows).encode()
+    tracemalloc.start()
+    try:
+        with pytest.raises(Refused, match=r"more than 1,000 (characters|columns)"):
+            parse_rows(body, JSON, Limits())
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 20 * len(body)
+
+
+def test_rows_share_the_names_of_their_columns() -> None:
+    rows = [{"x" * 900: {str(j): 1 for j in range(100)}}] * 300
+    tracemalloc.start()
+    try:
+        found, _ = parse_rows(json.dumps(rows).encode(), JSON, Limits())
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert [len(row) for row in found] == [100] * 300
+    assert peak < 20 << 20  # the names alone would have 27 MB
 
 
 class Requests:

@@ -131,3 +131,22 @@ def test_predict_writes_a_column_for_each_label(data: Path, tmp_path: Path):
     table = np.array([[float(row[f"probability of {label}"]) for label in labels] for row in rows])
     assert np.allclose(table.sum(axis=1), 1)
     assert [row["prediction"] for row in rows] == [labels[k] for k in table.argmax(axis=1)]
+
+
+@pytest.mark.parametrize(("ending", "mark"), [("csv", ","), ("tsv", "\t")])
+def test_labels_and_columns_whose_names_need_quotes_have_them_in_the_header(ending: str, mark: str, tmp_path: Path):
+    """They are names of the data, and may have a delimiter, a quote or the end of a line."""
+    data, model, out = tmp_path / "d.csv", tmp_path / "m.omkl", tmp_path / f"p.{ending}"
+    labels, kept = ["a,b", 'say "a"\nor\tb'], 'k\t"'
+    with data.open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["x", kept, "y"])
+        writer.writerows([k % 7, k, labels[k % 2]] for k in range(40))
+    assert invoke("run", data, "-t", "y", "--model", model).exit_code == 0
+    done = invoke("predict", model, data, "--probabilities", "--predictions", out, "--keep", kept)
+    assert done.exit_code == 0, done.output
+    with out.open(newline="") as file:
+        first, *rows = csv.reader(file, delimiter=mark)
+    assert {kept, *(f"probability of {label}" for label in labels)} <= set(first)
+    assert len(rows) == 40
+    assert {len(row) for row in rows} == {len(first)}

@@ -1,6 +1,7 @@
 """Objects of JSON, structs of Parquet and Arrow: their fields are columns; booleans stay booleans in all formats."""
 
 import json
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +14,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from omkl import persist
+from omkl.stream import binary
 from omkl.stream.json_lines import JsonParser
-from omkl.stream.parsers import Piece, Reading
+from omkl.stream.parsers import Piece, Reading, characters_of
+from omkl.stream.raw import DataError
 
 ROWS: list[dict[str, Any]] = [
     {"a": k, "o": {"p": 2 * k, "q": {"r": "xy"[k % 2], "when": "2024-05-01 10:00"}} if k % 5 else None,
@@ -72,6 +75,93 @@ def test_the_fields_of_a_record_have_precedence_over_those_of_its_objects(record
         wanted = {name: value for name, value in walk(record).items() if value is not None}
         assert set(found) == set(wanted)
         assert all(str(value).lower() == str(found[name]).lower() for name, value in wanted.items())
+
+
+def nested(depth: int, name: str) -> dict[str, Any]:
+    """Objects in objects, each with a number and a name that is that long."""
+    record: dict[str, Any] = {}
+    for _ in range(depth):
+        record = {"n": 1.0, name: record}
+    return record
+
+
+LONG_NAMES = {
+    "one object": [{"x" * 200_000: {str(k): 1.0 for k in range(2000)}}],
+    "objects in objects": [nested(150, "x" * 3000)],
+    "very deep": [nested(700, "x" * 1500)],
+    "many records": [{f"{k}" + "x" * 10_000: {str(j): 1.0 for j in range(100)}} for k in range(100)],
+}
+
+
+@pytest.mark.parametrize("last", ["", "0\n"], ids=["fast", "slow"])
+@pytest.mark.parametrize("records", LONG_NAMES.values(), ids=LONG_NAMES.keys())
+def test_names_that_repeat_those_of_objects_do_not_exhaust_memory(records: list[dict[str, Any]], last: str):
+    """A file of a megabyte would have columns whose names have a hundred million characters and more."""
+    content = (lines(records) + last).encode()
+    count = len(records) + bool(last)
+    tracemalloc.start()
+    try:
+        with pytest.raises(DataError, match="t: the names of its columns have more than 16777216 characters"):
+            JsonParser(Reading()).parse(Piece("t", count, 0, 0, content, JsonParser.parse))
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 20 << 20
+
+
+@pytest.mark.parametrize("ending", ["arrow", "stream.arrow"])
+def test_names_of_structs_do_not_exhaust_memory(ending: str, tmp_path: Path):
+    path = tmp_path / f"data.{ending}"
+    fields = pa.struct({str(k): pa.int8() for k in range(2000)})
+    table = pa.table({"y": [1.0], "x" * 200_000: pa.nulls(1, fields)})
+    new = pa.ipc.new_stream if ending.startswith("stream") else pa.ipc.new_file
+    with new(path, table.schema) as writer:
+        writer.write_table(table)
+    tracemalloc.start()
+    try:
+        result = invoke("run", path, "-t", "y")
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert result.exit_code == 2
+    assert "the names of its columns have more than 16777216 characters" in result.stderr
+    assert peak < 64 << 20
+
+
+def test_structs_that_are_nested_very_deep_are_no_endless_recursion():
+    kind = pa.float64()
+    for _ in range(3000):
+        kind = pa.struct({"a": kind})
+    schema = pa.schema({"y": pa.float64(), "x": kind})
+    names = binary.leaves(schema).names
+    assert names[0] == "y"
+    assert characters_of(schema) >= sum(map(len, names))
+
+
+def test_names_of_all_pieces_count_together():
+    parser, record = JsonParser(Reading()), {"x" * 10_000: {str(j): 1.0 for j in range(500)}}
+    for k in range(5):
+        content = lines([{str(k): record}]).encode()
+        piece = Piece("t", 1, k, k, content, JsonParser.parse)
+        if k < 3:
+            assert len(parser.parse(piece).columns) >= 500
+        else:
+            with pytest.raises(DataError, match="have more than 16777216 characters"):
+                parser.parse(piece)
+
+
+def test_records_share_the_names_of_their_columns():
+    """Sixty records of columns whose names are long."""
+    record = {"x" * 10_000: {str(j): j for j in range(50)}}
+    content = (lines([record] * 60) + "0\n").encode()
+    tracemalloc.start()
+    try:
+        batch = JsonParser(Reading()).parse(Piece("t", 61, 0, 0, content, JsonParser.parse))
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert len(batch.columns) == 50
+    assert peak < 10 << 20  # one by one, the names alone would have thirty megabytes
 
 
 # The same table in every format

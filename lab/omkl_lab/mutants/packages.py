@@ -51,6 +51,14 @@ PACKAGES: dict[str, Package] = {
             "tests/engine/test_graph_mkl_engine.py",
         ),
     ),
+    "algorithms.graph_mkl.large": Package(
+        tuple(f"algorithms/graph_mkl/{name}.py" for name in ("archive", "large", "tree_fit", "trees", "wide")),
+        (
+            "tests/algorithms/test_graph_mkl_wide_least_squares.py",
+            "tests/algorithms/test_graph_mkl_trees.py",
+            "tests/algorithms/test_graph_mkl_large.py",
+        ),
+    ),
     "graph": Package(("graph.py",), ("tests/test_graph.py", "tests/test_kernels.py")),
     "kernels": Package(("kernels.py",), ("tests/test_kernels.py", "tests/algorithms/test_shared_parts.py")),
     "features": Package(("features.py",), ("tests/test_features.py", "tests/test_settings.py")),

@@ -29,6 +29,11 @@ def is_count(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < LARGEST_COUNT
 
 
+def is_growing_count(value: object) -> bool:
+    """A count that is still one however many rows come, for a state that the engine checks again."""
+    return is_count(value) and value < LARGEST_COUNT // 2  # type: ignore[operator]  # is_count has looked
+
+
 def is_share(value: object) -> bool:
     """Whether `value` is a number from 0 to below 1."""
     return is_real(value) and 0 <= value < 1  # type: ignore[operator]  # is_real has looked

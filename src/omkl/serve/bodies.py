@@ -39,7 +39,8 @@ def parse_rows(body: bytes, kind: str, limits: Limits) -> tuple[list[Row], bool]
         if not isinstance(found, list):
             raise invalid("the body must be a row, {...}, or a list of rows, [{...}, {...}]")
     check_count(len(found), limits)
-    return [checked_row(row, number, limits) for number, row in enumerate(found, 1)], single
+    names: dict[str, str] = {}
+    return [checked_row(row, number, limits, names) for number, row in enumerate(found, 1)], single
 
 
 def check_count(rows: int, limits: Limits) -> None:
@@ -50,21 +51,23 @@ def check_count(rows: int, limits: Limits) -> None:
         raise Refused(413, f"a request may have {limits.rows:,} rows, and this one has {rows:,}; send several")
 
 
-def checked_row(row: object, number: int, limits: Limits) -> Row:
-    """A row whose cells are plain values; an object in it becomes columns named object.field."""
+def checked_row(row: object, number: int, limits: Limits, names: dict[str, str]) -> Row:
+    """A row whose cells are plain values; an object in it becomes columns named object.field.
+
+    `names`: of such columns in the request's rows, which share them, since a few bytes may stand for long ones.
+    """
     if type(row) is not dict:
         raise invalid(f"row {number} must be an object, {{...}}, got {type(row).__name__}")
     kinds = set(map(type, row.values()))
     if dict in kinds:
-        row = dict(_fields("", row, number, 0))
+        row = dict(_fields("", row, number, 0, limits, names))
         kinds = set(map(type, row.values()))
     if list in kinds:
         name = next(name for name, cell in row.items() if type(cell) is list)
         raise invalid(f"row {number}: {shown(name)} is a list; a cell is a number, text, a boolean or null")
     if len(row) > limits.columns:
         raise invalid(f"row {number} has {len(row):,} columns, and a model may have {limits.columns:,}")
-    if max(map(len, row), default=0) > limits.text:
-        raise invalid(f"row {number}: the name of a column has more than {limits.text:,} characters")
+    check_name(max(map(len, row), default=0), number, limits)
     if str in kinds or int in kinds:
         for name, cell in row.items():
             if type(cell) is str and len(cell) > limits.text:
@@ -167,13 +170,27 @@ def finite(value: float) -> float | None:
     return float(value) if np.isfinite(value) else None
 
 
-def _fields(prefix: str, row: Mapping[str, Any], number: int, depth: int) -> Iterator[tuple[str, Any]]:
+def check_name(length: int, number: int, limits: Limits) -> None:
+    if length > limits.text:
+        raise invalid(f"row {number}: the name of a column has more than {limits.text:,} characters")
+
+
+def _fields(
+    prefix: str, row: Mapping[str, Any], number: int, depth: int, limits: Limits, names: dict[str, str]
+) -> Iterator[tuple[str, Any]]:
+    """The cells of a row under their whole names, which are not made where they would be too long or too many."""
     if depth > MAX_DEPTH:
         raise invalid(f"row {number}: objects are nested more than {MAX_DEPTH} deep")
+    check_name(len(prefix) + max(map(len, row), default=0), number, limits)
     for name, cell in row.items():
         if type(cell) is dict:
-            yield from _fields(f"{prefix}{name}.", cell, number, depth + 1)
-    yield from ((prefix + name, cell) for name, cell in row.items() if type(cell) is not dict)
+            yield from _fields(f"{prefix}{name}.", cell, number, depth + 1, limits, names)
+    for name, cell in row.items():
+        if type(cell) is not dict:
+            whole = prefix + name
+            if len(names) >= limits.columns and whole not in names:
+                raise invalid(f"the rows have more than {limits.columns:,} columns, and a model may have no more")
+            yield names.setdefault(whole, whole), cell
 
 
 def _flat(prefix: str, answer: Mapping[str, Any]) -> Iterable[tuple[str, Any]]:

@@ -15,7 +15,7 @@ import pyarrow.parquet
 from omkl.arrays import Index
 from omkl.encoder.cells import is_usable
 from omkl.encoder.table import flattened
-from omkl.stream.parsers import MAX_COLUMNS, MAX_DEPTH, too_many_columns
+from omkl.stream.parsers import MAX_COLUMNS, MAX_DEPTH, characters_of, check_characters, too_many_columns
 from omkl.stream.raw import READ, DataError, Raw
 from omkl.stream.records import MAX_PIECE, MAX_RECORD
 
@@ -129,6 +129,7 @@ def _is_text(kind: pa.DataType) -> bool:
 
 
 def _checked(name: str, schema: pa.Schema, check: Check) -> pa.Schema:
+    check_characters(name, characters_of(schema))
     flat = leaves(schema)
     if len(flat) > MAX_COLUMNS:
         raise too_many_columns(name)

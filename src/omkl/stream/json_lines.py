@@ -11,7 +11,16 @@ import pyarrow.json
 
 from omkl.arrays import Index
 from omkl.encoder.table import Batch, flattened
-from omkl.stream.parsers import MAX_COLUMNS, MAX_DEPTH, Piece, Reading, too_many_columns, whole
+from omkl.stream.parsers import (
+    MAX_COLUMNS,
+    MAX_DEPTH,
+    Piece,
+    Reading,
+    characters_of,
+    check_characters,
+    too_many_columns,
+    whole,
+)
 
 Names = dict[str, "Names"]  # of fields, in their order, each with those of the objects in it
 
@@ -22,6 +31,7 @@ class JsonParser:
         self.as_text: set[str] = set()  # columns of text that pyarrow would read as timestamps
         self.seen: dict[str, None] = {}  # every name, in order
         self.objects: set[str] = set()  # names of objects, whose fields are columns
+        self.characters = 0  # of the names seen
 
     def parse(self, piece: Piece) -> Batch:
         columns = self._fast(piece)
@@ -33,6 +43,8 @@ class JsonParser:
             if name not in self.objects or array.null_count < len(array)
         }  # fmt: skip
         first = not self.seen
+        self.characters += sum(len(name) for name in columns if name not in self.seen)
+        check_characters(piece.name, self.characters)
         self.seen.update(dict.fromkeys(columns))
         if first:
             self.reading.columns.check_learned(piece.name, self.seen)
@@ -69,6 +81,7 @@ class JsonParser:
             return None
         if any(_has_timestamps(field.type) for field in table.schema if pa.types.is_struct(field.type)):
             return None
+        check_characters(piece.name, characters_of(table.schema))
         timestamps = {name for name in table.column_names if pa.types.is_timestamp(table.schema.field(name).type)}
         for column in table.schema:
             self.objects.update(_objects(column.name, column.type))
@@ -82,6 +95,8 @@ class JsonParser:
         records: list[dict[str, object]] = []
         rows: list[int] = []
         names: Names = {}
+        known: dict[str, str] = {}  # names of columns, so that records share them
+        characters = 0
         for row, line in enumerate(piece.content.split(b"\n")[:-1], 1):
             try:
                 record = json.loads(line)
@@ -93,8 +108,10 @@ class JsonParser:
                     where = f"row {piece.first + row} of {piece.name}"
                     self.reading.notify("json", f"{where} is not a JSON object ({error}); such rows are skipped")
                 continue
-            _add_names(names, record)
-            records.append(dict(_fields("", record, self.objects)))
+            characters += _add_names(names, record)
+            check_characters(piece.name, characters)
+            fields = _fields("", record, self.objects)
+            records.append({known.setdefault(name, name): value for name, value in fields})
             rows.append(row)
         present = {name for record in records for name in record}
         if len(present) > MAX_COLUMNS:
@@ -121,12 +138,21 @@ def _objects(name: str, kind: pa.DataType) -> Iterator[str]:
             yield from _objects(f"{name}.{field.name}", field.type)
 
 
-def _add_names(names: Names, record: dict[str, object]) -> None:
-    """Add the fields of a record, and within each those of the object that it holds."""
+def _add_names(names: Names, record: dict[str, object], before: int = 0) -> int:
+    """Add the fields of a record, and within each those of the object that it holds.
+
+    Returns how many characters the names have that are new, with as many before each.
+    """
+    more = 0
     for name, value in record.items():
-        inner = names.setdefault(_clean(name), {})
+        cleaned = _clean(name)
+        length = before + len(cleaned)
+        if cleaned not in names:
+            names[cleaned] = {}
+            more += length
         if isinstance(value, dict):
-            _add_names(inner, value)
+            more += _add_names(names[cleaned], value, length + 1)
+    return more
 
 
 def _in_order(names: Names, prefix: str) -> Iterator[str]:

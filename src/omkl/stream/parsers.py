@@ -22,6 +22,7 @@ FORMATS: tuple[Format, ...] = ("csv", "tsv", "jsonl", "parquet", "arrow")
 _LONE_CR = re.compile(rb"\r(?!\n)")
 MAX_DEPTH = 200
 MAX_COLUMNS = 100_000
+MAX_CHARACTERS = 2**24  # of the names of all columns: those of fields repeat the names of the objects that they are in
 
 
 class Piece(NamedTuple):
@@ -161,6 +162,25 @@ def whole(column: pa.ChunkedArray) -> pa.Array:
 
 def too_many_columns(name: str) -> DataError:
     return DataError(f"{name}: more than {MAX_COLUMNS} columns; is this a table, one row per line?")
+
+
+def check_characters(name: str, characters: int) -> None:
+    """Refuse names that are longer than all the data, before they are made."""
+    if characters > MAX_CHARACTERS:
+        raise DataError(
+            f"{name}: the names of its columns have more than {MAX_CHARACTERS} characters, where those of fields of "
+            "objects count with the names of the objects; give objects shorter names"
+        )
+
+
+def characters_of(schema: pa.Schema) -> int:
+    """How many characters the names have of the columns, and of those that fields of structs become."""
+    return sum(_characters(len(field.name), field.type, 0) for field in schema)
+
+
+def _characters(length: int, kind: pa.DataType, depth: int) -> int:
+    inner = kind if pa.types.is_struct(kind) and depth < MAX_DEPTH else ()
+    return length + sum(_characters(length + 1 + len(field.name), field.type, depth + 1) for field in inner)
 
 
 def check_unique(name: str, names: list[str]) -> None:

@@ -1,10 +1,12 @@
 """Files of predictions: CSV, TSV or JSON lines, written as a run goes on and continued from a checkpoint."""
 
+import csv
+import io
 import json
 import os
 import stat
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import BinaryIO, TypeAlias
@@ -85,7 +87,7 @@ class Writer:
         sink = pa.BufferOutputStream()
         mark = "\t" if self.tab else ","
         if not self.size:
-            sink.write((mark.join(columns) + "\n").encode())
+            sink.write(header(columns, mark).encode())
         options = pa.csv.WriteOptions(include_header=False, delimiter=mark, quoting_style="needed")
         pa.csv.write_csv(pa.table(columns), sink, options)
         self._put(sink.getvalue().to_pybytes())
@@ -126,6 +128,17 @@ class Writer:
         if self.path != "-" and not self._file.closed:
             with naming(self.name):
                 self._file.close()
+
+
+def header(names: Iterable[str], mark: str) -> str:
+    """A line of names, in quotes where they need it: labels and columns that are kept have names of the data.
+
+    >>> header(["row", "probability of a,b"], ",")
+    'row,"probability of a,b"\\n'
+    """
+    line = io.StringIO()
+    csv.writer(line, delimiter=mark, lineterminator="\n").writerow(names)
+    return line.getvalue()
 
 
 def partial_path(path: str) -> str:

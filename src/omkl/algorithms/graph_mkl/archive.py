@@ -6,7 +6,7 @@ import numpy as np
 
 from omkl.algorithms.graph_mkl.constants import ARCHIVE_START, LARGEST_VALUE, MAX_COPIED_WEIGHT, MIN_WEIGHT
 from omkl.algorithms.graph_mkl.problem import Problem
-from omkl.algorithms.invariants import check_finite, demand, is_count
+from omkl.algorithms.invariants import check_finite, demand, is_growing_count
 from omkl.arrays import Gappy, Matrix, Vector
 
 
@@ -85,7 +85,7 @@ def check(problem: Problem, archive: Archive) -> None:
     demand(capacity == size, "the archive is of no size that it can have")
     demand(archive.X.shape == (capacity, problem.V.shape[1]), "rows of the archive do not fit the problem")
     demand(archive.weight.shape == archive.y.shape == (capacity,), "there must be a target and a weight for each row")
-    demand(is_count(archive.rows), "the number of rows must be a count")
+    demand(is_growing_count(archive.rows), "the number of rows must be a count")
     demand(archive.rows <= capacity or capacity == problem.archive, "the archive has lost rows too soon")
     check_finite(archive.y, "the targets of the archive")
     check_finite(archive.weight, "the weights of the archive")

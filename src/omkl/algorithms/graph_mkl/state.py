@@ -36,7 +36,7 @@ from omkl.algorithms.graph_mkl.problem import Problem
 from omkl.algorithms.graph_mkl.repeats import Weights
 from omkl.algorithms.graph_mkl.scaling import Block, FirstRows, Scaling
 from omkl.algorithms.graph_mkl.selection import Selection
-from omkl.algorithms.invariants import LARGEST_COUNT, check_finite, demand, is_count, is_real
+from omkl.algorithms.invariants import LARGEST_COUNT, check_finite, demand, is_count, is_growing_count, is_real
 from omkl.arrays import Matrix, Vector, leaves
 from omkl.validation import LARGEST_WEIGHT
 
@@ -303,7 +303,8 @@ def check_set(problem: Problem, part: ExpertSet, incumbent: bool) -> None:
     ordered = np.arange(problem.first_large)
     demand(bool((np.sort(rank) == ordered).all()), "the rank of the experts is not a permutation")
     demand(is_count(explorer) and explorer < problem.first_large, "there is no such explorer")
-    demand(is_count(part.age) or (type(part.age) is int and part.age == -1), "the age of a set must be a count, or -1")
+    absent = type(part.age) is int and part.age == -1
+    demand(is_growing_count(part.age) or absent, "the age of a set must be a count, or -1")
     chooses = problem.active < problem.first_large and part.age >= selection.warm_up(problem, incumbent)
     demand(not chooses or explorer not in rank[: problem.active - 1], "the explorer is a leader")
     rounds, level = part.noise.rounds, part.noise.level

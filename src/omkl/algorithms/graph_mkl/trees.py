@@ -4,7 +4,7 @@ There are two ensembles, one that predicts and one that is being fitted. The wor
 the bins of one input, or one tree. For numbers the leaves of the ensemble that predicts learn every row.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -32,8 +32,11 @@ from omkl.algorithms.graph_mkl.tree_fit import (
     inputs_of,
     projected,
 )
-from omkl.algorithms.invariants import LARGEST_COUNT, check_finite, demand, is_count
+from omkl.algorithms.invariants import check_finite, demand, is_count, is_growing_count
 from omkl.arrays import Index, Matrix, Tensor, Vector
+
+LARGEST_FIT = 2**26  # numbers that a fit may take beside those that a file contains
+TYPES = {"feature": np.intp, "cut_counts": np.intp, "bins": np.uint8}  # of the arrays that are not of float64
 
 
 class Trees(NamedTuple):
@@ -63,22 +66,28 @@ def init(problem: Problem) -> Trees:
 
 def with_arrays(problem: Problem, ensembles: int, rows: int) -> Trees:
     """Trees that have learned nothing, with arrays for so many ensembles and rows of a fit."""
+    sizes = shapes(problem, ensembles, rows)
+    arrays: dict[str, Any] = {name: np.zeros(shape, TYPES.get(name, np.float64)) for name, shape in sizes.items()}
+    return Trees(**arrays, active=-1, rows=0, unit=0, started=0, grown=0)
+
+
+def shapes(problem: Problem, ensembles: int, rows: int) -> dict[str, tuple[int, ...]]:
+    """The shape of every array for so many ensembles and rows of a fit."""
     T, K, d = problem.trees, problem.K, problem.V.shape[1] if ensembles else 0
     online = T if problem.task == "regression" else 0
-    return Trees(
-        feature=np.zeros((ensembles, T, NODES), np.intp),
-        threshold=np.zeros((ensembles, T, NODES)),
-        value=np.zeros((ensembles, T, LEAVES, K)),
-        total=np.zeros((ensembles, online, LEAVES)),
-        weight=np.zeros((ensembles, online, LEAVES)),
-        base=np.zeros((ensembles, K)),
-        ridge=np.zeros(ensembles),
-        cuts=np.zeros((d, TREE_BINS - 1)),
-        cut_counts=np.zeros(d, np.intp),
-        bins=np.zeros((rows, problem.V.shape[1]), np.uint8),
-        fitted=np.zeros((rows, K)),
-        active=-1, rows=0, unit=0, started=0, grown=0,
-    )  # fmt: skip
+    return {
+        "feature": (ensembles, T, NODES),
+        "threshold": (ensembles, T, NODES),
+        "value": (ensembles, T, LEAVES, K),
+        "total": (ensembles, online, LEAVES),
+        "weight": (ensembles, online, LEAVES),
+        "base": (ensembles, K),
+        "ridge": (ensembles,),
+        "cuts": (d, TREE_BINS - 1),
+        "cut_counts": (d,),
+        "bins": (rows, problem.V.shape[1]),
+        "fitted": (rows, K),
+    }
 
 
 def ready(trees: Trees) -> bool:
@@ -275,17 +284,26 @@ def finished(problem: Problem, trees: Trees, archive: Archive) -> Trees:
 # What a file may claim
 
 
+def numbers_of_a_fit(problem: Problem, archive: Archive) -> int:
+    """About how many numbers a fit to the rows that there is room for takes, beside those that do not depend on K."""
+    rows = min(len(archive.y), 3 * problem.archive // 4)
+    return (2 * problem.trees * LEAVES + 2 * rows) * problem.K if problem.trees else 0
+
+
 def check(problem: Problem, trees: Trees, archive: Archive) -> None:
     ensembles, rows = len(trees.ridge), len(trees.fitted)
     demand(ensembles in (0, 2), "there must be two ensembles of trees, or none yet")
     demand(rows <= problem.archive, "a fit of trees is made on rows of the archive")
-    for name, leaf in with_arrays(problem, ensembles, 0)._asdict().items():
+    for name, shape in shapes(problem, ensembles, rows).items():
         found = getattr(trees, name)
-        if isinstance(leaf, np.ndarray):
-            shape = (rows, *leaf.shape[1:]) if name in ("bins", "fitted") else leaf.shape
-            demand(isinstance(found, np.ndarray) and found.dtype == leaf.dtype, f"{name} of the trees is no such array")
-            demand(found.shape == shape, f"{name} of the trees does not fit the problem")
-            check_finite(found, name)
+        known = isinstance(found, np.ndarray) and found.dtype == TYPES.get(name, np.float64)
+        demand(known, f"{name} of the trees is no such array")
+        demand(found.shape == shape, f"{name} of the trees does not fit the problem")
+        check_finite(found, name)
+    there = trees.value.size + trees.fitted.size
+    demand(
+        numbers_of_a_fit(problem, archive) <= there + LARGEST_FIT, "the trees of so many labels need too much memory"
+    )
     d = problem.V.shape[1]
     demand(bool(((trees.feature >= 0) & (trees.feature < d)).all()), "a tree splits by an input that is not there")
     demand(bool(((trees.cut_counts >= 0) & (trees.cut_counts < TREE_BINS)).all()), "an input has too many bins")
@@ -295,7 +313,7 @@ def check(problem: Problem, trees: Trees, archive: Archive) -> None:
     demand(trees.active < 0 or ensembles == 2, "there is no ensemble of trees that predicts")
     counts = (trees.rows, trees.unit, trees.started, trees.grown)
     demand(all(is_count(n) for n in counts), "counts of a fit must be counts")
-    demand(trees.grown + problem.trees < LARGEST_COUNT, "counts of a fit must be counts")
+    demand(is_growing_count(trees.grown), "counts of a fit must be counts")
     demand(trees.rows <= min(rows, len(archive.y), trees.started), "a fit of trees is made on rows of the archive")
     demand(trees.rows == 0 or trees.rows >= TREE_START, "a fit of trees is made on too few rows")
     demand(trees.unit < d + problem.trees or trees.unit == 0, "a fit of trees has no such unit")
