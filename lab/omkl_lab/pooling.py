@@ -46,12 +46,17 @@ def errors(kind: str, size: str) -> dict[str, float]:
     key, X, y = stream(kind, *STREAMS[size])
     parts = [slice(start, start + BATCH) for start in range(0, len(y), BATCH)]
     frame = pd.DataFrame(X, columns=[f"x{k}" for k in range(d)]).assign(key=[f"key {k}" for k in key])
-    separate, pooled = Fleet(SFGMKLRegressor(), seed=0), PooledFleet(SFGMKLRegressor(), seed=0)
+    fleets = {
+        "separate": Fleet(SFGMKLRegressor(), seed=0),
+        "separate GraphMKL": Fleet(GraphMKLRegressor(budget="small"), seed=0),
+        "pooled": PooledFleet(SFGMKLRegressor(), seed=0),
+    }
     predictions = {
-        "separate": np.concatenate([separate.learn_rows(key[part], X[part], y[part]) for part in parts]),
+        name: np.concatenate([fleet.learn_rows(key[part], X[part], y[part]) for part in parts])
+        for name, fleet in fleets.items()
+    } | {
         "one": GraphMKLRegressor(random_state=0).predict_then_learn(X, y),
         "category": GraphMKLRegressor(random_state=0).predict_then_learn(frame, y),
-        "pooled": np.concatenate([pooled.learn_rows(key[part], X[part], y[part]) for part in parts]),
     }
     return {name: float(np.mean((values - y) ** 2)) for name, values in predictions.items()}
 

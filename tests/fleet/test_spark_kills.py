@@ -15,7 +15,7 @@ pytestmark = [
 pytest.importorskip("pyspark", reason="Spark's tests need pyspark: pip install omkl[spark]")
 
 
-KILLS, BATCHES, EACH = 10, 120, 40  # KILLS: of the driver, and as many of workers
+KILLS, BATCHES, EACH = 20, 240, 20  # KILLS: of the driver, and as many of workers
 
 
 def test_twenty_kills_change_nothing(tmp_path):
