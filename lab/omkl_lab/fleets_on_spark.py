@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from omkl import persist
-from omkl.arrays import Array
+from omkl.arrays import Index, Matrix, Vector
 from omkl.estimators.sklearn import SFGMKLRegressor
 from omkl.estimators.sklearn.base import Estimator
 from omkl.fleet import Fleet
@@ -55,7 +55,7 @@ CASES = {
 STEPS = CASES["sfg-mkl"]  # of which the steps are measured one by one
 
 
-def rows_of(batch: int, keys: int) -> tuple[Array, Array, Array, Array]:
+def rows_of(batch: int, keys: int) -> tuple[Index, Index, Matrix, Vector]:
     """Key, order, features and target of a micro-batch: EACH rows of every key, shuffled."""
     rng = np.random.default_rng(batch)
     key = rng.permutation(np.repeat(np.arange(keys), EACH))

@@ -22,6 +22,10 @@ RESULTS, PAGE = Path("results/pooling.json"), Path("docs/scaling.md")
 COMMAND = "python -m omkl_lab.pooling"
 KINDS = ("alike", "offsets", "slopes", "unrelated")
 STREAMS = {"few": (2000, 5, 50), "many": (20, 1000, 1000)}  # keys, least and most rows of a key
+LEARNERS = {
+    "separate": "a model per key (SFG-MKL)", "separate GraphMKL": "a model per key (GraphMKL, small)",
+    "one": "one model (GraphMKL)", "category": "one, key as a category", "pooled": "pooled",
+}  # fmt: skip
 SEED, BATCH, NOISE, d = 7, 2000, 0.3, 5
 
 
@@ -46,7 +50,7 @@ def errors(kind: str, size: str) -> dict[str, float]:
     key, X, y = stream(kind, *STREAMS[size])
     parts = [slice(start, start + BATCH) for start in range(0, len(y), BATCH)]
     frame = pd.DataFrame(X, columns=[f"x{k}" for k in range(d)]).assign(key=[f"key {k}" for k in key])
-    fleets = {
+    fleets: dict[str, Fleet | PooledFleet] = {
         "separate": Fleet(SFGMKLRegressor(), seed=0),
         "separate GraphMKL": Fleet(GraphMKLRegressor(budget="small"), seed=0),
         "pooled": PooledFleet(SFGMKLRegressor(), seed=0),
@@ -63,13 +67,13 @@ def errors(kind: str, size: str) -> dict[str, float]:
 
 def quoted(results: dict[str, Any]) -> dict[str, str]:
     """The generated part of docs/scaling.md."""
-    head = ("rows per key", "a model per key (SFG-MKL)", "one model (GraphMKL)", "one, key as a category", "pooled")
+    head = ("rows per key", *LEARNERS.values())
     rows = []
     for name, found in results.items():
         size, kind = name.split()
         keys, least, most = STREAMS[size]
         number = f"{least}" if least == most else f"{least} to {most}"
-        values = [found[learner] for learner in ("separate", "one", "category", "pooled")]
+        values = [found[learner] for learner in LEARNERS]
         shown = [f"**{value:.3g}**" if value == min(values) else f"{value:.3g}" for value in values]
         rows.append((f"{number}, {keys:,} keys, {kind}", *shown))
     about = f"Mean squared errors; the noise has a variance of {NOISE**2:.2g}:"

@@ -157,7 +157,7 @@ class Disk:
         return packed
 
     def _transfer(self, places: Sequence[int], packed: Vector, move: Callable[[memoryview], int | None]) -> None:
-        data = memoryview(packed).cast("B")
+        data = packed.data.cast("B")
         for place, start in zip(places, range(0, len(data), BLOCK_BYTES), strict=True):
             self._file.seek(place * BLOCK_BYTES)
             part = data[start : start + BLOCK_BYTES]
