@@ -259,7 +259,7 @@ def parts() -> dict[str, Callable[[], Any]]:
     return out
 
 
-def per_key(run: dict[str, Any], what: str = "cores") -> float:
+def per_key(run: dict[str, Any], what: str = "all") -> float:
     """Processor milliseconds per key and micro-batch, the mean over the micro-batches."""
     total = sum(one[what] for one in run["batches"])
     return float(1000 * total / len(run["batches"]) / run["keys"])
@@ -268,8 +268,8 @@ def per_key(run: dict[str, Any], what: str = "cores") -> float:
 def column(run: dict[str, Any]) -> list[str]:
     """What is said of a run."""
     batches, rows, sizes = run["batches"], run["keys"] * run["rows_per_key"], run["sizes"]
-    best, wall = min(one["cores"] for one in batches), sum(one["wall"] for one in batches)
-    others = sum(one["machine"] - one["cores"] for one in batches) / wall
+    best, wall = min(one["all"] for one in batches), sum(one["wall"] for one in batches)
+    others = sum(one["machine"] - one["all"] for one in batches) / wall
     return [
         f"{rows / min(one['wall'] for one in batches):,.0f}",
         f"{rows * len(batches) / wall:,.0f}",
