@@ -269,11 +269,11 @@ def column(run: dict[str, Any]) -> list[str]:
     """What is said of a run."""
     batches, rows, sizes = run["batches"], run["keys"] * run["rows_per_key"], run["sizes"]
     best, wall = min(one["all"] for one in batches), sum(one["wall"] for one in batches)
-    others = sum(one["machine"] - one["all"] for one in batches) / wall
+    others = sum(one.get("machine", np.nan) - one["all"] for one in batches) / wall
     return [
         f"{rows / min(one['wall'] for one in batches):,.0f}",
         f"{rows * len(batches) / wall:,.0f}",
-        f"{others:.1f}",
+        "not measured" if np.isnan(others) else f"{others:.1f}",
         f"{2 * rows / best:,.0f}",
         f"{2 * run['rows_per_key'] / per_key(run) * 1000:,.0f}",
         f"{1000 * best / run['keys']:.2f}",

@@ -1,4 +1,4 @@
-"""Twenty kills of the driver and twenty of workers at random moments, and every state is that of an undisturbed fleet."""
+"""Twenty kills of the driver and twenty of workers at random moments: every state is that of an undisturbed fleet."""
 
 import random
 import shutil
