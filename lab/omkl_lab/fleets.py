@@ -1,8 +1,9 @@
 """Benchmark of fleets (a model per key): python -m omkl_lab.fleets [local] [graph-mkl] [spark] [page]
 
-Measures 10 000 keys and 10 million rows with `Fleet`, the engine on one stream in the same run, a stream through Spark
-on this machine (`omkl_lab.fleets_on_spark`), and for GraphMKL what `light_fleets` says (`graph-mkl:many` is one part of
-it). Writes results/fleet.json, and from it the tables in docs/scaling.md; `page` only writes the tables.
+Measures 10 000 keys and 10 million rows with `Fleet`, the engine on one stream in the same run, streams through Spark
+on this machine (`omkl_lab.fleets_on_spark`), and for GraphMKL what `light_fleets` says. Parts can be measured alone:
+`graph-mkl:many`, `graph-mkl:limited`, `spark:graph-mkl-cluster` and so on. Writes results/fleet.json after each part,
+and from it the tables in docs/scaling.md; `page` only writes the tables.
 """
 
 import sys
@@ -194,8 +195,8 @@ def model(results: dict[str, Any]) -> list[str]:
         f"{n * a['bytes_per_key'] / 200e9:.1f}, so {-(-n * a['bytes_per_key'] // 200e9):.0f} machines with 200 GB "
         "each, keys divided among them by their hash",
     ]
-    if spark:
-        visit = fleets_on_spark.per_key(spark["local"]) / 1000
+    if spark and "sfg-mkl-local" in spark:
+        visit = fleets_on_spark.per_key(spark["sfg-mkl-local"]) / 1000
         for name, interval in (("minute", 60), ("hour", 3600)):
             out.append(
                 f"- Spark, a micro-batch every {name}: 10,000,000 keys x {1000 * visit:.2f} ms / {interval} s = "
@@ -205,19 +206,30 @@ def model(results: dict[str, Any]) -> list[str]:
 
 
 def main() -> None:
-    results: dict[str, Any] = read_json(RESULTS) or {}
-    parts: list[str] = sys.argv[1:] or ["local", "graph-mkl", "spark"]
-    if "local" in parts:
-        results |= {"large": large(), "sizes": sizes(), "others": other_learners()}
-    for name, measure in light_fleets.PARTS.items():
-        if {"graph-mkl", f"graph-mkl:{name}"} & set(parts):
-            results["graph_mkl"] = results.get("graph_mkl", {}) | {name: measure()}
-    if "spark" in parts:
-        results["spark"] = fleets_on_spark.both()
+    wanted = set(sys.argv[1:]) or {"local", "graph-mkl", "spark"}
+    groups = {"graph-mkl": light_fleets.PARTS, "spark": fleets_on_spark.parts()}
+    names = {"local", "page", *groups, *(f"{group}:{name}" for group, parts in groups.items() for name in parts)}
+    if unknown := wanted - names:
+        sys.exit(f"nothing is called {', '.join(sorted(unknown))}; there are {', '.join(sorted(names))}")
+    if "local" in wanted:
+        write_results({"large": large(), "sizes": sizes(), "others": other_learners()})
+    for group, parts in groups.items():
+        for name, measure in parts.items():
+            if {group, f"{group}:{name}"} & wanted:
+                found = {name: measure()}
+                write_results({group.replace("-", "_"): results().get(group.replace("-", "_"), {}) | found})
+    markdown.fill(PAGE, quoted(results()), COMMAND)
+    print(tables(results()))
+
+
+def results() -> dict[str, Any]:
+    found: dict[str, Any] = read_json(RESULTS) or {}
+    return found
+
+
+def write_results(found: dict[str, Any]) -> None:
     RESULTS.parent.mkdir(exist_ok=True)
-    write_json(RESULTS, results)
-    markdown.fill(PAGE, quoted(results), COMMAND)
-    print(tables(results))
+    write_json(RESULTS, results() | found)
 
 
 if __name__ == "__main__":

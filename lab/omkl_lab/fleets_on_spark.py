@@ -1,45 +1,64 @@
 """A model for every key on Spark: time and bytes of a stream on this machine, in one process and on a cluster of two.
 
-`python -m omkl_lab.fleets spark` runs it, see there; `python -m omkl_lab.fleets_on_spark MASTER` measures one master.
+`python -m omkl_lab.fleets spark` runs it, see there. Processor time is that of all processes of Spark; what the machine
+did beside is measured too.
 """
 
-import json
 import os
 import socket
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from omkl import persist
+from omkl.arrays import Index, Matrix, Vector
 from omkl.estimators.sklearn import SFGMKLRegressor
+from omkl.estimators.sklearn.base import Estimator
 from omkl.fleet import Fleet
 from omkl.fleet.buckets import Bucket, BucketFiles, Rows, empty_like
 from omkl.fleet.state_folder import States
 from omkl_lab import markdown
+from omkl_lab.machine import processor_seconds
 
-KEYS, EACH, BATCHES, d = 20_000, 10, 10, 8  # EACH: rows of a key in a micro-batch
+EACH, d = 10, 8  # EACH: rows of a key in a micro-batch
 BUCKETS = 4
 VISITS = 24  # micro-batches without Spark: the states of a bucket are copied twice
 FIRST = 2  # micro-batches that start the workers and make the models, and are not counted
-LEARNER = SFGMKLRegressor(kernels="paper", out_degree=5)  # 34 kB of state for a key
 COMPARED_KEYS = 20  # with a fleet
 MASTERS = {"local": "`local[2]`", "cluster": "cluster of two workers"}
 NAMES = [f"x{k}" for k in range(d)]
 PATIENCE = 120  # seconds, for a cluster to start
 
 
-def rows_of(batch: int) -> tuple[Any, ...]:
+class Case(NamedTuple):
+    """A learner, and its stream."""
+
+    name: str
+    learner: Estimator
+    keys: int
+    batches: int  # SFG-MKL's states are copied twice in these
+
+
+CASES = {
+    "sfg-mkl": Case("SFG-MKL with the paper's 41 kernels", SFGMKLRegressor(kernels="paper", out_degree=5), 20_000, 22),
+    "graph-mkl": Case("GraphMKL with its settings for keys", Fleet("graph-mkl").learner, 10_000, 12),
+}
+STEPS = CASES["sfg-mkl"]  # of which the steps are measured one by one
+
+
+def rows_of(batch: int, keys: int) -> tuple[Index, Index, Matrix, Vector]:
     """Key, order, features and target of a micro-batch: EACH rows of every key, shuffled."""
     rng = np.random.default_rng(batch)
-    key = rng.permutation(np.repeat(np.arange(KEYS), EACH))
+    key = rng.permutation(np.repeat(np.arange(keys), EACH))
     X = rng.normal(size=(len(key), d))
     y = np.sin(X[:, 0] + key % 7) + X[:, 1] * X[:, 2] + 0.1 * rng.standard_normal(len(key))
     return key, np.arange(batch * len(key), (batch + 1) * len(key)), X, y
@@ -73,7 +92,7 @@ def bytes_written(folder: Path) -> dict[str, int]:
     return sizes
 
 
-def measure(master: str) -> dict[str, Any]:
+def measure(case: Case, master: str) -> dict[str, Any]:
     """A stream of files through Spark: seconds and processor seconds of each micro-batch."""
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -86,8 +105,8 @@ def measure(master: str) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         (folder / "in").mkdir()
-        for part in range(BATCHES):
-            key, order, X, y = rows_of(part)
+        for part in range(case.batches):
+            key, order, X, y = rows_of(part, case.keys)
             table = pa.table({"key": key, "order": order, "y": y} | dict(zip(NAMES, X.T, strict=True)))
             pq.write_table(table, folder / "in" / f"{part}.parquet")
             os.utime(folder / "in" / f"{part}.parquet", (part, part))
@@ -101,38 +120,37 @@ def measure(master: str) -> dict[str, Any]:
         spark.sparkContext.setLogLevel("ERROR")
         schema = ", ".join(["key BIGINT", "order BIGINT", "y DOUBLE", *(f"{name} DOUBLE" for name in NAMES)])
         source = spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(str(folder / "in"))
-        out = learn_stream(source, LEARNER, key="key", order="order", target="y", features=NAMES, seed=0,
+        out = learn_stream(source, case.learner, key="key", order="order", target="y", features=NAMES, seed=0,
                            checkpoint=folder / "checkpoint", buckets=BUCKETS)  # fmt: skip
         sink, marks, sizes = Sink(folder / "out"), [], []
 
         def mark(batch: Any, number: int) -> None:
             sink(batch, number)
-            marks.append((time.perf_counter(), busy()))
+            marks.append({"wall": time.perf_counter(), "machine": processor_seconds(), **busy()})
+            print(f"batch {number}: {marks[-1]['wall'] - marks[max(len(marks) - 2, 0)]['wall']:.1f} s", file=sys.stderr)
             sizes.append(bytes_written(folder / "checkpoint"))
 
         query = out.writeStream.foreachBatch(mark).trigger(availableNow=True)
         query.option("checkpointLocation", str(folder / "checkpoint")).start().awaitTermination()
-        took = [
-            {"wall": b[0] - a[0], "cores": b[1]["all"] - a[1]["all"], "java": b[1]["java"] - a[1]["java"]}
-            for a, b in pairwise(marks)
-        ][FIRST - 1 :]
+        took = [{name: b[name] - a[name] for name in a} for a, b in pairwise(marks)][FIRST - 1 :]
         states = States.open(folder / "checkpoint")
         assert states is not None
         bucket = states.bucket(0).before(states.next_batch())
-        same = is_that_of_a_fleet(bucket.fleet)
+        same = is_that_of_a_fleet(bucket.fleet, case)
         spark.stop()
     return {
-        "keys": KEYS, "rows_per_key": EACH, "batches": took, "sizes": sizes[FIRST - 1 :], "identical_to_a_fleet": same,
+        "keys": case.keys, "rows_per_key": EACH, "batches": took, "sizes": sizes[FIRST - 1 :],
+        "identical_to_a_fleet": same,
     }  # fmt: skip
 
 
-def is_that_of_a_fleet(fleet: Fleet) -> bool:
+def is_that_of_a_fleet(fleet: Fleet, case: Case) -> bool:
     """The states of the first keys are those that a Fleet learns."""
     keys = list(fleet)[:COMPARED_KEYS]
-    other = Fleet(LEARNER, seed=0)
+    other = Fleet(case.learner, seed=0)
     other.restore([], NAMES)
-    for part in range(BATCHES):
-        key, _, X, y = rows_of(part)
+    for part in range(case.batches):
+        key, _, X, y = rows_of(part, case.keys)
         some = np.isin(key, keys)
         other.learn_rows(key[some], X[some], y[some])
     return all(fleet.pack(key) == other.pack(key) for key in keys)
@@ -183,14 +201,14 @@ def steps() -> dict[str, float]:
     Two buckets take turns to be the one that is held, as where two workers share the buckets at random.
     """
     spent = dict.fromkeys(("catching up", "copies of the states", "learning", "files of rows"), 0.0)
-    keys = KEYS // BUCKETS
-    first = Fleet(LEARNER, seed=0)
+    keys = STEPS.keys // BUCKETS
+    first = Fleet(STEPS.learner, seed=0)
     first.restore([], NAMES)
     with tempfile.TemporaryDirectory() as folder:
         files = BucketFiles(Path(folder), lambda: empty_like(first))
         held: list[Bucket | None] = [None, None]
         for batch in range(VISITS):
-            key, order, X, y = rows_of(batch)
+            key, order, X, y = rows_of(batch, STEPS.keys)
             by = np.lexsort((order, key))[: keys * EACH]
             rows = Rows(batch, 0, [], list(range(keys)), key[by], X[by], y[by])
             marks = [time.process_time()]
@@ -211,8 +229,8 @@ def steps() -> dict[str, float]:
 
 def whole_states() -> dict[str, float]:
     """What the alternative takes: all states written and flushed to the disk in every micro-batch."""
-    fleet = Fleet(LEARNER, seed=0)
-    key, _, X, y = rows_of(0)
+    fleet = Fleet(STEPS.learner, seed=0)
+    key, _, X, y = rows_of(0, STEPS.keys)
     fleet.learn_rows(key, X, y)
     assert fleet._models is not None
     _, records = fleet._models.records()
@@ -221,21 +239,27 @@ def whole_states() -> dict[str, float]:
         wall, cores = time.perf_counter(), time.process_time()
         persist.write_atomically(Path(folder) / "states", records.data.cast("B"))
         return {
-            "bytes_per_key": records.nbytes / KEYS,
+            "bytes_per_key": records.nbytes / STEPS.keys,
             "wall": time.perf_counter() - wall,
-            "core_milliseconds_per_key": 1000 * (time.process_time() - cores) / KEYS,
+            "core_milliseconds_per_key": 1000 * (time.process_time() - cores) / STEPS.keys,
         }
 
 
-def both() -> dict[str, Any]:
-    """In one process, and on a cluster of two workers."""
-    local = measure("local[2]")
+def on_a_cluster(case: Case) -> dict[str, Any]:
     with cluster() as url:
-        other = measure(url)
-    return {"local": local, "cluster": other, "steps": steps(), "whole_states": whole_states()}
+        return measure(case, url)
 
 
-def per_key(run: dict[str, Any], what: str = "cores") -> float:
+def parts() -> dict[str, Callable[[], Any]]:
+    """What can be measured one by one, by the name that it has in the results."""
+    out: dict[str, Callable[[], Any]] = {"steps": steps, "whole-states": whole_states}
+    for name, case in CASES.items():
+        out[f"{name}-local"] = partial(measure, case, "local[2]")
+        out[f"{name}-cluster"] = partial(on_a_cluster, case)
+    return out
+
+
+def per_key(run: dict[str, Any], what: str = "all") -> float:
     """Processor milliseconds per key and micro-batch, the mean over the micro-batches."""
     total = sum(one[what] for one in run["batches"])
     return float(1000 * total / len(run["batches"]) / run["keys"])
@@ -243,10 +267,13 @@ def per_key(run: dict[str, Any], what: str = "cores") -> float:
 
 def column(run: dict[str, Any]) -> list[str]:
     """What is said of a run."""
-    rows, sizes = run["keys"] * run["rows_per_key"], run["sizes"]
-    best = min(one["cores"] for one in run["batches"])
+    batches, rows, sizes = run["batches"], run["keys"] * run["rows_per_key"], run["sizes"]
+    best, wall = min(one["all"] for one in batches), sum(one["wall"] for one in batches)
+    others = sum(one.get("machine", np.nan) - one["all"] for one in batches) / wall
     return [
-        f"{rows / min(one['wall'] for one in run['batches']):,.0f}",
+        f"{rows / min(one['wall'] for one in batches):,.0f}",
+        f"{rows * len(batches) / wall:,.0f}",
+        "not measured" if np.isnan(others) else f"{others:.1f}",
         f"{2 * rows / best:,.0f}",
         f"{2 * run['rows_per_key'] / per_key(run) * 1000:,.0f}",
         f"{1000 * best / run['keys']:.2f}",
@@ -259,10 +286,10 @@ def column(run: dict[str, Any]) -> list[str]:
 
 def tables(results: dict[str, Any]) -> list[str]:
     """The part of docs/scaling.md about Spark."""
-    runs = {name: results[kind] for kind, name in MASTERS.items() if kind in results}
-    first = next(iter(runs.values()))
     names = [
-        "rows per second by the clock, best micro-batch; the machine had other work",
+        "rows per second by the clock, best micro-batch",
+        "rows per second by the clock, mean",
+        "cores busy with other work of this machine meanwhile",
         "rows per second of two cores, from the processor time of the best micro-batch",
         "the same from the mean of all micro-batches, copies of the states included",
         "processor milliseconds per key, best micro-batch",
@@ -271,31 +298,29 @@ def tables(results: dict[str, Any]) -> list[str]:
         "bytes of rows written per key",
         f"identical to a `Fleet`, {COMPARED_KEYS} keys compared",
     ]
-    out = [
-        f"Spark on two cores of this machine, SFG-MKL with the paper's 41 kernels, {first['keys']:,} keys with "
-        f"{first['rows_per_key']} rows each in every micro-batch, {len(first['batches'])} micro-batches:\n",
-        markdown.table(("", *runs), list(zip(names, *map(column, runs.values()), strict=True))),
-    ]
-    if "steps" in results:
-        steps_, whole = results["steps"], results["whole_states"]
+    out = []
+    for name, case in CASES.items():
+        runs = {title: results[f"{name}-{kind}"] for kind, title in MASTERS.items() if f"{name}-{kind}" in results}
+        if runs:
+            first = next(iter(runs.values()))
+            out += [
+                f"Spark on two cores of this machine, {case.name}, {first['keys']:,} keys with "
+                f"{first['rows_per_key']} rows each in every micro-batch, {len(first['batches'])} micro-batches after "
+                f"the first {FIRST}:\n",
+                markdown.table(("", *runs), list(zip(names, *map(column, runs.values()), strict=True))),
+            ]
+    if {"steps", "whole-states", "sfg-mkl-local"} <= set(results):
+        steps_, whole, run = results["steps"], results["whole-states"], results["sfg-mkl-local"]
         moved = sum(value for name, value in steps_.items() if name != "learning")
-        megabytes = whole["bytes_per_key"] * first["keys"] / 1e6
+        megabytes = whole["bytes_per_key"] * run["keys"] / 1e6
         out += [
-            "What a worker does in Python with a bucket, measured without Spark; half of the visits are by a worker "
-            "that did not have the last rows:\n",
+            "What a worker does in Python with a bucket of SFG-MKL, measured without Spark; half of the visits are by "
+            "a worker that did not have the last rows:\n",
             markdown.table(("", "processor milliseconds per key and micro-batch"),
                            [(name, f"{value:.3f}") for name, value in steps_.items()]),
-            f"All of these but learning move states and rows: {moved / per_key(first):.0%} of the mean above. "
+            f"All of these but learning move states and rows: {moved / per_key(run):.0%} of the mean above. "
             f"All {megabytes:,.0f} MB of states, written and flushed in every micro-batch, would take "
             f"{whole['core_milliseconds_per_key']:.2f} processor milliseconds per key and {whole['wall']:.1f} s by the "
             "clock.\n",
         ]  # fmt: skip
     return out
-
-
-if __name__ == "__main__":
-    if sys.argv[1] == "cluster":
-        with cluster() as url:
-            print(json.dumps(measure(url), indent=1))
-    else:
-        print(json.dumps(measure(sys.argv[1]), indent=1))

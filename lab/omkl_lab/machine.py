@@ -4,6 +4,7 @@ import datetime
 import os
 import platform
 import subprocess
+import time
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +40,39 @@ def java() -> str | None:
     except (OSError, subprocess.SubprocessError):
         return None
     return shown.splitlines()[0].split(" ", 1)[0] + " " + shown.split('"')[1] if '"' in shown else None
+
+
+def processor_seconds() -> float:
+    """Seconds for which processors of this machine have been busy since it started, 0 where the system does not say."""
+    try:
+        fields = Path("/proc/stat").read_text(encoding="ascii").splitlines()[0].split()[1:]
+    except OSError:
+        return 0.0
+    user, nice, system, _, _, irq, soft, *_ = map(int, fields)
+    return (user + nice + system + irq + soft) / os.sysconf("SC_CLK_TCK")
+
+
+class Meter:
+    """Adds up seconds by the clock, processor seconds of this process, and how many cores others kept busy."""
+
+    def __init__(self) -> None:
+        self.wall = self.cores = self._machine = 0.0
+
+    def __enter__(self) -> "Meter":
+        self._count(-1)
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._count(1)
+
+    def _count(self, sign: int) -> None:
+        self.wall += sign * time.perf_counter()
+        self.cores += sign * time.process_time()
+        self._machine += sign * processor_seconds()
+
+    @property
+    def others(self) -> float:
+        return max(self._machine - self.cores, 0.0) / self.wall
 
 
 def resident() -> int:

@@ -98,9 +98,9 @@ def start_driver(cluster, folder):
                                 env=ENVIRONMENT, start_new_session=True)  # fmt: skip
 
 
-def finish(driver, folder):
+def finish(driver, folder, timeout=TIMEOUT):
     try:
-        assert driver.wait(TIMEOUT) == 0, (folder / "driver.log").read_text()[-3000:]
+        assert driver.wait(timeout) == 0, (folder / "driver.log").read_text()[-3000:]
     finally:
         kill(driver)
 

@@ -1,8 +1,9 @@
 """Models of GraphMKL in fleets: one array for each key, of which some may be on disk."""
 
+import errno
 import os
-import sqlite3
 from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,7 +16,7 @@ from omkl.errors import ModelFileError
 from omkl.fleet import Fleet
 from omkl.fleet.models import KeyedModels
 from omkl.fleet.packed import PackedStorage
-from omkl.fleet.shelf import Disk
+from omkl.fleet.shelf import BLOCK_BYTES, Disk
 from omkl.fleet.storage import FIRST_ROWS
 from omkl.fleet.template import Template
 from omkl.persist.container import Content, pack, unpack
@@ -295,11 +296,66 @@ def test_few_rows_are_kept_as_rows_where_models_are_large():
     assert omkl.to_bytes(fleet["k"]) == omkl.to_bytes(model)
 
 
-def test_the_database_is_temporary_and_bounds_its_memory():
+@given(sizes=st.lists(st.tuples(st.integers(0, 5), st.integers(1, 3 * BLOCK_BYTES // 8)), max_size=30))
+def test_the_temporary_file_holds_what_was_written_last_and_is_as_long_as_was_needed_at_most(sizes):
+    disk, written, most = Disk(), {}, 0
+    for number, (slot, size) in enumerate(sizes):
+        written[slot] = np.arange(size) + 1000.0 * number
+        disk.write(slot, written[slot])
+        most = max(most, sum(-(-values.nbytes // BLOCK_BYTES) for values in written.values()))
+        for other, values in written.items():
+            assert disk.read(other, values.nbytes).tobytes() == values.tobytes()
+    assert disk._blocks == most
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="only Linux shows the file")
+def test_the_temporary_file_has_no_name_and_is_where_it_was_asked_for(tmp_path, monkeypatch):
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
     disk = Disk()
-    assert isinstance(disk._database, sqlite3.Connection)
-    assert disk._database.execute("PRAGMA database_list").fetchall()[0][2] == ""
-    assert disk._database.execute("PRAGMA cache_size").fetchone()[0] < 0
+    disk.write(0, np.zeros(1))
+    shown = os.readlink(f"/proc/self/fd/{disk._file.fileno()}")
+    assert shown.startswith(str(tmp_path))
+    assert shown.endswith("(deleted)")
+    assert not list(tmp_path.iterdir())
+
+
+def test_where_the_disk_is_full_no_model_is_lost(monkeypatch):
+    """Nothing of what was learned before is gone, and the fleet goes on when there is room again."""
+    fleet, other = Fleet(SMALL, seed=0, memory=10**6), Fleet(SMALL, seed=0)
+    for each in (fleet, other):
+        each.learn_rows(np.repeat(np.arange(60), 300), *changing(18_000))
+
+    def full(self, slot, packed):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Disk, "write", full)
+        with pytest.raises(OSError, match="No space"):
+            fleet.learn_rows([0, 60], *changing(2))
+    assert all(fleet.pack(key) == other.pack(key) for key in range(1, 60))
+    X, y = changing(60)
+    assert (
+        fleet.learn_rows(range(1, 60), X[1:], y[1:]).tolist() == other.learn_rows(range(1, 60), X[1:], y[1:]).tolist()
+    )
+    assert fleet.nbytes_in_memory <= 10**6
+
+
+def test_a_batch_is_undone_where_the_disk_is_full(monkeypatch):
+    """The copies that undoing needs are put back without writing."""
+    learner = omkl.SFGMKLRegressor(n_features=8, stabiliser="none")
+    fleet, rng = Fleet(learner, seed=0, memory=10**6), np.random.default_rng(0)
+    X = rng.normal(size=(1000, 3))
+    fleet.learn_rows(np.arange(1000), X, X[:, 0])
+    before = {key: fleet.pack(key) for key in fleet}
+
+    def full(self, slot, packed):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Disk, "write", full)
+        with pytest.raises(OSError, match="No space"):
+            fleet.learn_rows(np.arange(1001), np.vstack((X, X[:1])), np.ones(1001))
+    assert {key: fleet.pack(key) for key in fleet} == before
 
 
 def test_templates_of_which_the_engine_packs_no_states():

@@ -139,6 +139,26 @@ def test_missing_values_and_wrong_arguments():
         PooledFleet().learn_rows(["a"], [[1.0]], [1.0, 2.0])
 
 
+def test_models_of_keys_can_be_named_and_files_continue_exactly():
+    fleet = PooledFleet("graph-mkl", POOL, seed=4)
+    keys, X, y = rows_of(5, 50)
+    fleet.learn_rows(keys, X, y)
+    loaded = persist.from_bytes(persist.to_bytes(fleet))
+    assert fleet.fleet.learner.get_params()["budget"] == "small"
+    assert loaded.learn_rows(keys, X, y).tolist() == fleet.learn_rows(keys, X, y).tolist()
+
+
+def test_a_fleet_whose_keys_were_all_forgotten_is_the_pool_after_loading_too():
+    fleet = PooledFleet(SMALL, POOL, seed=4)
+    keys, X, y = rows_of(5, 50)
+    fleet.learn_rows(keys, X, y)
+    for key in list(fleet):
+        del fleet[key]
+    loaded = persist.from_bytes(persist.to_bytes(fleet))
+    assert loaded.predict_rows(keys, X).tolist() == fleet.predict_rows(keys, X).tolist()
+    assert loaded.learn_rows(keys, X, y).tolist() == fleet.learn_rows(keys, X, y).tolist()
+
+
 def test_files_that_cannot_be_are_refused():
     fleet = PooledFleet(SMALL, POOL, seed=4)
     fleet.learn_rows(*rows_of(5, 50))

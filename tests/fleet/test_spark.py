@@ -5,6 +5,7 @@ import os
 import shutil
 import subprocess
 import sys
+from datetime import timedelta
 
 import numpy as np
 import pandas as pd
@@ -120,7 +121,9 @@ def test_a_table_is_learned_as_by_a_fleet_and_a_fleet_continues_from_its_states(
     assert (local.learn_many(more, key="k", target="y") == fleet.learn_many(more, key="k", target="y")).all()
 
 
-@pytest.mark.parametrize("learner", [omkl.RakerClassifier(n_features=6), omkl.GraphMKLClassifier(n_features=6)])
+@pytest.mark.parametrize(
+    "learner", [omkl.RakerClassifier(n_features=6), omkl.GraphMKLClassifier(n_features=6), "graph-mkl"]
+)
 def test_classifiers_and_integer_keys_work(spark, learner):
     from omkl.fleet.spark import learn_history
 
@@ -190,6 +193,28 @@ def test_rows_with_the_same_order_give_the_same_model_however_they_are_shuffled(
         for k in range(2)
     }
     assert len(states) == 1
+
+
+@pytest.mark.parametrize("order", [np.inf, -np.inf])
+def test_rows_whose_order_is_infinite_are_sorted_by_their_values_too(order):
+    import pyarrow as pa
+
+    from omkl.fleet.spark_columns import REASON, Columns
+
+    table = pa.table({"k": ["a"] * 6, "t": [order] * 6, "u": np.arange(6.0), "y": np.zeros(6),
+                      REASON: pa.nulls(6, pa.string())})  # fmt: skip
+    columns = Columns("k", "t", "y", ("u",), None)
+    for rows in (table, table.take(pa.array([3, 1, 5, 0, 2, 4]))):
+        assert columns.sorted_rows(rows, 0, 0)[0].X.ravel().tolist() == list(range(6))
+
+
+def test_a_row_whose_order_is_nan_is_refused(spark):
+    from omkl.fleet.spark import learn_history
+
+    rows = [("a", 1.0, 2.0, 3.0), ("a", float("nan"), 2.0, 3.0), ("a", 2.0, 2.0, 3.0)]
+    table = spark.createDataFrame(rows, "k STRING, t DOUBLE, u DOUBLE, y DOUBLE")
+    out = learn_history(table, omkl.SFGMKLRegressor(n_features=6), **COLUMNS).toPandas()
+    assert out["reason"].fillna("").tolist() == ["", "", "the order is NaN"]
 
 
 def test_a_model_that_diverges_learns_nothing_of_the_batch(spark):
@@ -317,8 +342,6 @@ def test_a_history_is_learned_and_the_stream_continues_from_it_also_later_and_in
 
 
 def test_keys_without_rows_are_forgotten_after_a_time(spark, tmp_path):
-    from datetime import timedelta
-
     stream(spark, tmp_path, ROWS_[:240], 1)
     few = ROWS_[240:480].query("k < 'meter 2'")  # of some keys
     out = stream(spark, tmp_path, few, 1, first=1, forget_after=timedelta(seconds=0.001), buckets=None)
@@ -328,7 +351,7 @@ def test_keys_without_rows_are_forgotten_after_a_time(spark, tmp_path):
 
 
 def test_a_query_with_other_settings_or_another_checkpoint_is_refused(spark, tmp_path):
-    from omkl.fleet.spark import forget, learn_stream
+    from omkl.fleet.spark import forget, learn_stream, rebucket
 
     stream(spark, tmp_path, ROWS_[:240], 1)
     source = spark.readStream.schema("k STRING, t BIGINT, u DOUBLE, v DOUBLE, w DOUBLE, y DOUBLE").parquet(
@@ -344,3 +367,15 @@ def test_a_query_with_other_settings_or_another_checkpoint_is_refused(spark, tmp
         query.trigger(availableNow=True).start().awaitTermination()
     with pytest.raises(FileNotFoundError, match="no states in"):
         forget(spark, tmp_path / "elsewhere", ["a"])
+    with pytest.raises(TypeError, match=r"give \['meter 3'\]"):
+        forget(spark, tmp_path / "check", "meter 3")
+    with pytest.raises(TypeError, match="are of type str, got 3"):
+        forget(spark, tmp_path / "check", [3])
+    for number in (0, 2.5, 2**16 + 1, "3"):
+        with pytest.raises(ValueError, match="buckets must be a whole number from 1 to"):
+            rebucket(spark, tmp_path / "check", number)
+    for options, message in (({"memory": -1}, "memory must be a whole number"),
+                             ({"forget_after": timedelta(0)}, "forget_after must be a time above 0")):  # fmt: skip
+        with pytest.raises(ValueError, match=message):
+            learn_stream(source, LEARNER, **COLUMNS, checkpoint=tmp_path / "check", **options)
+    assert states_of(spark, tmp_path)

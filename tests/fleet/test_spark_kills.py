@@ -1,4 +1,4 @@
-"""Twenty kills of the driver and of workers at random moments, and every state is that of an undisturbed fleet."""
+"""Twenty kills of the driver and twenty of workers at random moments: every state is that of an undisturbed fleet."""
 
 import random
 import shutil
@@ -15,7 +15,7 @@ pytestmark = [
 pytest.importorskip("pyspark", reason="Spark's tests need pyspark: pip install omkl[spark]")
 
 
-KILLS, BATCHES, EACH = 10, 120, 40  # KILLS: of the driver, and as many of workers
+KILLS, BATCHES, EACH = 20, 240, 20  # KILLS: of the driver, and as many of workers
 
 
 def test_twenty_kills_change_nothing(tmp_path):
@@ -42,7 +42,7 @@ def test_twenty_kills_change_nothing(tmp_path):
                 cluster.workers[number] = cluster.worker(number)
     finally:
         try:
-            finish(driver, tmp_path)
+            finish(driver, tmp_path, BATCHES * 10)  # seconds, for a busy machine
         finally:
             cluster.stop()
     spark_cluster.check(tmp_path, spark_cluster.expected_of(rows), rows)

@@ -161,6 +161,7 @@ def _decode_pooled(body: persist.Json, arrays: persist.Arrays) -> PooledFleet:
     rows = np.asarray(arrays["correction rows"], dtype=np.int64)
     persist.demand(rows.shape == (count,) and bool((rows >= 0).all()), "no counts of rows")
     corrections.rows = rows
+    corrections.reserve(1)  # whose last place is that of keys that have not come
     restored(corrections.inputs, persist.float_array(arrays, "inputs"))
     shares = Shares()
     persist.demand(type(body["t"]) is int and body["t"] >= 0, "the number of rows is none")

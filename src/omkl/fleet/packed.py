@@ -293,7 +293,7 @@ class PackedStorage:
         on_disk = [slot >= 0 and self._shelf.is_on_disk(slot) for slot in groups.slots.tolist()]
         in_memory = groups.some(np.flatnonzero(np.logical_not(on_disk)))
         threads.map(lambda part: self._predict_part(part, X, out), in_memory)
-        self._predict_part(groups.some(np.flatnonzero(on_disk)), X, out)  # the database is for one thread at a time
+        self._predict_part(groups.some(np.flatnonzero(on_disk)), X, out)  # the file is for one thread at a time
 
     def _predict_part(self, part: Groups, X: Matrix, out: Array) -> None:
         for start in range(0, len(part.slots), KEYS_AT_ONCE):
@@ -329,8 +329,7 @@ class PackedStorage:
 
         def go_back() -> None:
             for slot, kept in before:
-                self._shelf.put(slot, kept)
-            self._shelf.trim()
+                self._shelf.put(slot, kept)  # the next batch makes room: writing could fail here
 
         return go_back
 

@@ -43,7 +43,8 @@ class PooledFleet:
     Parameters
     ----------
     learner
-        The model of each key; SFGMKLRegressor by default.
+        The model of each key; SFGMKLRegressor by default. "graph-mkl", GraphMKL with its settings for many keys, has
+        less error where keys have many rows and takes more memory.
     pool
         The learner of all rows; GraphMKLRegressor by default.
     seed, threads
@@ -61,7 +62,7 @@ class PooledFleet:
 
     def __init__(
         self,
-        learner: Estimator | None = None,
+        learner: Estimator | str | None = None,
         pool: Estimator | None = None,
         *,
         seed: int | None = None,

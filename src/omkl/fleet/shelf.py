@@ -1,14 +1,15 @@
 """What a fleet keeps for every key, within a limit of memory: what was used last, and the rest on disk.
 
-On disk means in a temporary database of SQLite, which is part of Python, bounds its own memory and finds room for
-values whose sizes change. It has no name, so that the system removes it when the process ends, whatever way it does;
-the environment variable TMPDIR says where it is. A fleet is stored for good by `omkl.save`.
+On disk means in a temporary file that has no name, so that the system removes it when the process ends, whatever way it
+does. The environment variable TMPDIR says where it is, else it is in /var/tmp, because /tmp is in memory on many
+systems. It is never flushed: a fleet is stored for good by `omkl.save`.
 """
 
 import os
-import sqlite3
+import tempfile
+import weakref
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -16,7 +17,8 @@ import numpy as np
 from omkl.arrays import Vector
 from omkl.fleet.storage import FirstRows
 
-PAGE_BYTES, CACHE_KILOBYTES = 65536, 4096  # of the database; a model takes a few pages
+BLOCK_BYTES = 1 << 16  # of the file; a model takes a few
+LARGE_FILES = "/var/tmp"
 
 
 class OnDisk(NamedTuple):
@@ -61,7 +63,7 @@ class Shelf:
     def get(self, slot: int) -> FirstRows | Vector:
         """The value; what is read from disk stays there."""
         value = self._values[slot]
-        return self._open_disk().read(slot) if isinstance(value, OnDisk) else value
+        return self._open_disk().read(slot, value.nbytes) if isinstance(value, OnDisk) else value
 
     def put(self, slot: int, value: FirstRows | Vector) -> None:
         """In place of what there was, or behind all others; it counts as used last."""
@@ -84,18 +86,11 @@ class Shelf:
         """Write to disk what has not been used for longest, until so many bytes more are within the limit."""
         if self.limit is None:
             return
-        written: list[tuple[int, Vector]] = []
-        left = self._in_memory
-        for slot in self._used:
-            if left + room <= self.limit:
-                break
+        while self._used and self._in_memory + room > self.limit:
+            slot = next(iter(self._used))
             value = self._values[slot]
             assert isinstance(value, np.ndarray)
-            written.append((slot, value))
-            left -= value.nbytes
-        if written:
-            self._open_disk().write(written)
-        for slot, value in written:
+            self._open_disk().write(slot, value)
             self._count(slot, -1)
             self._values[slot] = OnDisk(value.nbytes)
             self._count(slot, 1)
@@ -129,28 +124,48 @@ class Shelf:
 
 
 class Disk:
-    """Packed models in a temporary database."""
+    """Packed models in a temporary file, each in blocks of one size, wherever there is room."""
 
     def __init__(self) -> None:
         self._process = os.getpid()
-        self._database = sqlite3.connect("", check_same_thread=False, isolation_level=None)  # whose caller has a lock
-        for setting in (f"page_size={PAGE_BYTES}", f"cache_size=-{CACHE_KILOBYTES}", "journal_mode=OFF"):
-            self._database.execute(f"PRAGMA {setting}")
-        self._database.execute("CREATE TABLE models (slot INTEGER PRIMARY KEY, packed BLOB NOT NULL)")
+        folder = os.environ.get("TMPDIR") or (LARGE_FILES if os.access(LARGE_FILES, os.W_OK) else None)
+        self._file = tempfile.TemporaryFile(buffering=0, dir=folder)  # noqa: SIM115
+        weakref.finalize(self, self._file.close)
+        if hasattr(os, "posix_fadvise"):  # or the system would read several times as much as a model takes
+            os.posix_fadvise(self._file.fileno(), 0, 0, os.POSIX_FADV_RANDOM)
+        self._places: dict[int, list[int]] = {}  # blocks of each slot
+        self._free: list[int] = []
+        self._blocks = 0  # of the file
 
-    def write(self, models: Sequence[tuple[int, Vector]]) -> None:
+    def write(self, slot: int, packed: Vector) -> None:
+        """In place of what the slot had."""
         self._require_own()
-        rows: Iterator[tuple[int, memoryview]] = ((slot, packed.data) for slot, packed in models)
-        self._database.execute("BEGIN")
-        try:
-            self._database.executemany("INSERT OR REPLACE INTO models VALUES (?, ?)", rows)
-        finally:
-            self._database.execute("COMMIT")
+        places, wanted = self._places.setdefault(slot, []), -(-packed.nbytes // BLOCK_BYTES)
+        self._free += places[wanted:]
+        del places[wanted:]
+        while len(places) < wanted:
+            if not self._free:
+                self._free.append(self._blocks)
+                self._blocks += 1
+            places.append(self._free.pop())
+        self._transfer(places, packed, self._file.write)
 
-    def read(self, slot: int) -> Vector:
+    def read(self, slot: int, nbytes: int) -> Vector:
         self._require_own()
-        (packed,) = self._database.execute("SELECT packed FROM models WHERE slot = ?", (slot,)).fetchone()
-        return np.frombuffer(packed, dtype=np.float64).copy()
+        packed = np.empty(nbytes // 8)
+        self._transfer(self._places[slot], packed, self._file.readinto)
+        return packed
+
+    def _transfer(self, places: Sequence[int], packed: Vector, move: Callable[[memoryview], int | None]) -> None:
+        data = packed.data.cast("B")
+        for place, start in zip(places, range(0, len(data), BLOCK_BYTES), strict=True):
+            self._file.seek(place * BLOCK_BYTES)
+            part = data[start : start + BLOCK_BYTES]
+            while part:
+                moved = move(part)
+                if not moved:
+                    raise OSError("the temporary file of this fleet has lost what was written to it")
+                part = part[moved:]
 
     def _require_own(self) -> None:
         if os.getpid() != self._process:

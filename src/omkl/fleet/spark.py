@@ -20,13 +20,13 @@ from typing import Any, Required, TypedDict, Unpack
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from omkl import persist
+from omkl import persist, validation
 from omkl.estimators.sklearn.base import Estimator
-from omkl.fleet.inputs import Key, plain_keys
+from omkl.fleet.inputs import Key, check_keys, plain_keys
 from omkl.fleet.local import Fleet
 from omkl.fleet.spark_columns import BUCKET, Label, Prepared, bucket_of, hashed, prepared
 from omkl.fleet.spark_tasks import LearnStream, LearnTable, ReadStates, WriteStates
-from omkl.fleet.state_folder import States
+from omkl.fleet.state_folder import States, check_buckets
 
 GIGABYTE = 1 << 30
 PER_CORE = 2  # buckets, so that a core that is done early takes another
@@ -45,7 +45,7 @@ class Columns(TypedDict, total=False):
 
 def learn_stream(
     stream: DataFrame,
-    learner: Estimator,
+    learner: Estimator | str,
     *,
     key: str,
     order: str,
@@ -87,6 +87,9 @@ def learn_stream(
     """
     if not stream.isStreaming:
         raise ValueError("learn_stream needs a streaming DataFrame; for the other kind use learn_history")
+    validation.require_whole("memory", memory)
+    if forget_after is not None and forget_after <= timedelta(0):
+        raise ValueError(f"forget_after must be a time above 0, got {forget_after}; leave it out to keep all keys")
     table = prepared(stream, learner, key, order, target, features, seed, classes)
     states = _states_for(stream.sparkSession, checkpoint, table, buckets)
     wait = None if forget_after is None else int(forget_after.total_seconds() * 1000)
@@ -96,7 +99,7 @@ def learn_stream(
 
 def learn_history(
     table: DataFrame,
-    learner: Estimator,
+    learner: Estimator | str,
     *,
     checkpoint: str | os.PathLike[str] | None = None,
     **columns: Unpack[Columns],
@@ -119,7 +122,7 @@ def learn_history(
         return out.localCheckpoint()  # computed here, and never again
 
 
-def learned_states(table: DataFrame, learner: Estimator, **columns: Unpack[Columns]) -> DataFrame:
+def learned_states(table: DataFrame, learner: Estimator | str, **columns: Unpack[Columns]) -> DataFrame:
     """The state of every key after all rows of a table: a DataFrame of (key, state, seen)."""
     rows = _table(table, learner, columns)
     task = LearnTable(rows.columns, persist.to_bytes(rows.start), time.time_ns() // 1_000_000, results=False)
@@ -137,7 +140,7 @@ def stream_states(spark: SparkSession, checkpoint: str | os.PathLike[str]) -> Da
 
 def to_fleet(
     states: DataFrame,
-    learner: Estimator,
+    learner: Estimator | str,
     *,
     features: Sequence[str],
     seed: int = 0,
@@ -154,8 +157,7 @@ def rebucket(spark: SparkSession, checkpoint: str | os.PathLike[str], buckets: i
 
     The number of workers needs no such change: any worker can learn any bucket.
     """
-    if not isinstance(buckets, int) or buckets < 1:
-        raise ValueError(f"buckets must be a number of at least 1, got {buckets!r}")
+    check_buckets(buckets)
     _rewrite(spark, _open(checkpoint), buckets, [])
 
 
@@ -165,7 +167,14 @@ def forget(spark: SparkSession, checkpoint: str | os.PathLike[str], keys: Iterab
     Keys that are not there are ignored. If a key comes again, its model starts from the beginning.
     """
     states = _open(checkpoint)
-    _rewrite(spark, states, states.buckets, list(keys))
+    if isinstance(keys, str):
+        raise TypeError(f"keys must be a list of keys, got the text {keys!r}; give [{keys!r}]")
+    gone = plain_keys(keys)
+    check_keys(gone)
+    kind = str if states.key == "string" else int
+    if wrong := [key for key in gone if type(key) is not kind]:
+        raise TypeError(f"the keys of this checkpoint are of type {kind.__name__}, got {wrong[0]!r}")
+    _rewrite(spark, states, states.buckets, gone)
 
 
 class Sink:
@@ -187,7 +196,7 @@ class Sink:
             batch.unpersist()
 
 
-def _table(table: DataFrame, learner: Estimator, columns: Columns) -> Prepared:
+def _table(table: DataFrame, learner: Estimator | str, columns: Columns) -> Prepared:
     wanted = ("key", "order", "target")
     missing, unknown = set(wanted) - set(columns), set(columns) - {*wanted, "features", "seed", "classes"}
     if missing or unknown:

@@ -20,7 +20,7 @@ Label = bool | int | float | str
 INTEGERS = (T.ByteType, T.ShortType, T.IntegerType, T.LongType)
 KEYS = (T.StringType, *INTEGERS)
 TIMES = (T.TimestampType, T.TimestampNTZType, T.DateType)
-NO_KEY, NO_ORDER, NO_TARGET = "the key is null", "the order is null", "the target is null"
+NO_KEY, NO_TARGET = "the key is null", "the target is null"
 REASON, BUCKET = "reason", "omkl bucket"
 
 
@@ -56,7 +56,7 @@ class Columns(NamedTuple):
             y = pc.index_in(table[self.target], value_set=pa.array(sorted(self.labels))).to_numpy().astype(np.float64)
         order = sortable(table[self.order])
         by = np.lexsort((order, key))
-        if ((np.diff(key[by]) == 0) & (np.diff(order[by]) == 0)).any():
+        if ((key[by][1:] == key[by][:-1]) & (order[by][1:] == order[by][:-1])).any():  # infinities have no difference
             by = np.lexsort((y, *X.T[::-1], order, key))
         rows = Rows(batch, time, [], [names[place] for place in by_name], key[by], X[by], y[by])
         return rows, places[by]
@@ -114,7 +114,7 @@ def bucket_of(key: str, kind: str, number: int) -> Column:
 
 def prepared(
     table: DataFrame,
-    learner: Estimator,
+    learner: Estimator | str,
     key: str,
     order: str,
     target: str,
@@ -123,7 +123,8 @@ def prepared(
     classes: Sequence[Label] | None = None,
 ) -> Prepared:
     """The table that a learner and the roles of its columns make; all that is wrong with them is raised here."""
-    model, known = checked_learner(learner), checked_classes(learner, classes)
+    model = checked_learner(learner, classes)
+    known = checked_classes(model, classes)
     schema = {field.name: field.dataType for field in table.schema.fields}
     names = [name for name in schema if name not in (key, order, target)] if features is None else list(features)
     for name, role in ((key, "key"), (order, "order"), (target, "target"), *((name, "feature") for name in names)):
@@ -152,7 +153,10 @@ def prepared(
         problem = F.when(F.col(target).isNull(), NO_TARGET).when(~known_label, F.concat(
             F.lit("the target is not among the classes: "), F.col(target).cast("string")))  # fmt: skip
         value = F.col(target)
-    reasons = [F.when(F.col(key).isNull(), NO_KEY), F.when(F.col(order).isNull(), NO_ORDER), problem]
+    no_order = F.when(F.col(order).isNull(), "the order is null")
+    if isinstance(schema[order], T.FractionalType):  # NaN is before and after nothing
+        no_order = no_order.when(F.isnan(F.col(order).cast("double")), "the order is NaN")
+    reasons = [F.when(F.col(key).isNull(), NO_KEY), no_order, problem]
     reasons += [_not_finite(name, f"feature {name!r}") for name in names]
     start = Fleet(model, seed=int(seed), classes=classes, threads=1)
     start.restore([], names)  # raises here what is wrong with the learner, not in a worker

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 
-from omkl import persist
+from omkl import persist, validation
 from omkl.errors import ModelFileError
 from omkl.fleet.buckets import BucketFiles, empty_like, template
 from omkl.fleet.local import Fleet
@@ -58,8 +58,7 @@ class States:
         states = cls.open(checkpoint)
         if states is None:
             number = default if buckets is None else buckets
-            if not 1 <= number <= MOST_BUCKETS:
-                raise ValueError(f"buckets must be 1 .. {MOST_BUCKETS}, got {number}")
+            check_buckets(number)
             states = cls(Path(checkpoint).absolute(), persist.to_bytes(start), key, number)
             (states.checkpoint / FOLDER).mkdir(parents=True, exist_ok=True)
             persist.write_atomically(states.checkpoint / FOLDER / START, states.start)
@@ -126,6 +125,11 @@ class States:
 
     def _generation(self) -> Path:
         return self.checkpoint / FOLDER / f"generation-{self.generation}"
+
+
+def check_buckets(number: object) -> None:
+    if not validation.is_whole(number) or not 1 <= number <= MOST_BUCKETS:  # type: ignore[operator]  # is_whole has looked
+        raise ValueError(f"buckets must be a whole number from 1 to {MOST_BUCKETS:,}, got {number!r}")
 
 
 @lru_cache(maxsize=4)  # the problem is drawn and compiled once in a process
