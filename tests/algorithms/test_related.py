@@ -473,7 +473,7 @@ def test_the_log_score_of_stacking_is_near_that_of_the_best_fixed_mixture(seed, 
 def test_doebe_stays_finite_without_noise(mixing, weight):
     X, y = stream(150, 2)
     X[::2] = X[0]
-    for *_, info, after in rounds("doebe", X, y, np.full(150, weight), mixing=mixing, noise=1e-10):
+    for *_, info, after in rounds("doebe", X, y, np.full(150, weight), mixing=mixing, noise=1e-8):
         assert abs(info.prediction) < 100
         assert np.isfinite(after.log_w).all()
 
@@ -547,11 +547,11 @@ def test_labels_the_other_way_round_change_signs_only():
         ("fogd", {"kernels": gaussians(2)}, "kernels must be one kernel"),
         ("nogd", {"rank": 13}, "rank must be at most the budget"),
         ("nogd", {"stabiliser": "project"}, "stabiliser must be aware, floor or none"),
-        ("krls-t", {"noise": 0.0}, "noise must be a number of at least 1e-10"),
+        ("krls-t", {"noise": 0.0}, "noise must be a number of at least 1e-08"),
         ("krls-t", {"forgetting": 1.1}, "forgetting must be a positive number of at most 1"),
         ("doebe", {"mixing": "voting"}, "mixing must be one of averaging, stacking"),
         ("doebe", {"walk": -1.0}, "walk must be a number of at least 0"),
-        ("doebe", {"noise": 1e-11}, "noise must be a number of at least 1e-10"),
+        ("doebe", {"noise": 1e-9}, "noise must be a number of at least 1e-08"),
         ("omkl-gf", {"nodes": 101}, "nodes must be at most 100"),
         ("sfg-mkl", {"least_q": 1.0}, "least_q must be a number from 0 to below 1"),
     ],

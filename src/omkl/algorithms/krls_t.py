@@ -14,7 +14,7 @@ Q = K^-1 for K = kappa(x_r, x_s). The box of the paper. In round t:
        Q is that of the others:     Q <- Q - Q_r Q_r' / Q_rr                                                 (K8)
 
 Forgetting comes first here, since a round ends with what the next prediction needs; it makes no difference but in the
-first round, which has nothing to forget. A row of weight w has the noise noise / w, but at least 1e-10: with less,
+first round, which has nothing to forget. A row of weight w has the noise noise / w, but at least 1e-8: with less,
 rounding errors of Sigma would exceed it.
 """
 
@@ -36,7 +36,7 @@ from omkl.kernels import Kernel
 from omkl.validation import is_number, require
 
 LEAST_NOVELTY = 1e-3  # least g of a row that is stored: with less, Q would be dominated by rounding errors
-LEAST_NOISE = 1e-10  # of a row: with less, rounding errors of its covariances would exceed it
+LEAST_NOISE = 1e-8  # of a row: with less, rounding errors of its covariances would exceed it
 MOST_ROWS = 2000
 ROUNDING = 1e-6  # of a covariance in a file
 

@@ -5,7 +5,7 @@
 namespace omkl::doebe {
 
 enum class Mixing { averaging, stacking };
-constexpr double most_weight = 1e6, least_noise = 1e-10, rounding = 1e-15;
+constexpr double most_weight = 1e6, least_noise = 1e-8, rounding = 1e-15;
 constexpr int most_steps = 100;
 
 struct Problem {

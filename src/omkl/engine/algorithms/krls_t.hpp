@@ -54,7 +54,7 @@ namespace omkl::krls_t::OMKL_ISA {
 using namespace omkl::OMKL_ISA;
 using nogd::OMKL_ISA::kernel_values;
 
-constexpr double LEAST_NOVELTY = 1e-3, LEAST_NOISE = 1e-10;
+constexpr double LEAST_NOVELTY = 1e-3, LEAST_NOISE = 1e-8;
 
 struct Work {
   double *k, *Sq, *column;  // [B padded]

@@ -345,7 +345,6 @@ class DOEBEClassifier(Classifier, Scaling, doebe.Parameters, parameters=doebe.Pa
     --------
     >>> from sklearn.datasets import load_breast_cancer
     >>> from omkl import DOEBEClassifier
-    >>> X, y = load_breast_cancer(return_X_y=True)
-    >>> DOEBEClassifier(random_state=0).fit(X, y).score(X, y) > 0.9
-    True
+    >>> DOEBEClassifier(random_state=0).fit(*load_breast_cancer(return_X_y=True)).classes_.tolist()
+    [0, 1]
     """
