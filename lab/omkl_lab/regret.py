@@ -120,8 +120,8 @@ def forecaster_bound(T: int, ridge: float, mixing_ridge: float, N: int, n: int) 
 def bound(name: str, T: int, points: Sequence[Results]) -> float | None:
     """The mean over the seeds, where there is one for the learner.
 
-    What bounds the regret against the best of the learner's own kernels and features bounds that against the best fixed
-    kernel with what the one loses more than the other.
+    What bounds the regret against the best of the learner's own kernels and features bounds that against the best
+    fixed kernel with what the one loses more than the other.
     """
     if name not in BOUNDED:
         return None
@@ -237,8 +237,8 @@ def page(results: Results) -> str:
         "for VAW^2 n log(1 + T / (lambda n)) + mu + N log(1 + T / mu), that of a forecaster of n features and of one "
         "over N kernels, without its first term lambda |theta*|^2, which the loss of the best contains. They hold "
         "against the best of the learner's own kernels and features, and are shown with what that loses more than the "
-        "best fixed kernel: FOGD has one kernel, Gaussian(2.0) on 100 random features, and VAW^2 has 25 random features "
-        "of each of the 11. The bounds of "
+        "best fixed kernel: FOGD has one kernel, Gaussian(2.0) on 100 random features, and VAW^2 has 25 random "
+        "features of each of the 11. The bounds of "
         "Theorems 3 and 4, for SFG-MKL and SFG-MKL-R with a known horizon, are in [reproduction](reproduction.md). The "
         "others have no bound here. In the last column the best fixed kernel is computed exactly, by kernel ridge "
         "regression, beside the random features."

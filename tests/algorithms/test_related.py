@@ -285,7 +285,9 @@ def test_nogd_stores_rows_that_are_learned_only():
     X, y = stream(8, 2, loss="hinge")
     weights = np.array([1.0, 0.0, 1.0, 0.0, 1.0, 1.0, 0.0, 1.0])
     stored = [after.n for *_, after in rounds("nogd", X, y, weights, loss="hinge", stabiliser="none")]
-    assert stored[1] == stored[0] == 1 and stored[3] == stored[2] and stored[6] == stored[5]
+    assert stored[1] == stored[0] == 1
+    assert stored[3] == stored[2]
+    assert stored[6] == stored[5]
 
 
 def process(kernel, X, y, x, noise):
@@ -327,7 +329,7 @@ def posterior_of_values(K, n, rows, y, noise):
 def test_krls_t_knows_the_values_at_its_rows_as_a_gaussian_process_does():
     """Within the budget nothing is lost, and after the first row that is removed no more than is projected."""
     X, y = stream(13, 5)
-    for t, (problem, before, info, after) in enumerate(rounds("krls-t", X, y, budget=12, forgetting=1.0)):
+    for t, (problem, _, _, after) in enumerate(rounds("krls-t", X, y, budget=12, forgetting=1.0)):
         K = problem.kernels[0].value(X, X)
         if t < 12:
             mean, covariance = posterior_of_values(K, t + 1, np.arange(t + 1), y[: t + 1], 0.1)
@@ -606,4 +608,5 @@ def test_problems_that_cannot_be_are_refused(name, edited):
 def test_where_predictions_diverge_parameters_are_named_that_there_are(name):
     advised = algorithms.get(name).divergence_advice(algorithms.problem(name, small_for(name), 2))
     names = {"noise", "ridge", "mixing_ridge", "learning_rate"} & set(advised.split())
-    assert names and names <= {f.name for f in fields(algorithms.get(name).parameters)}
+    assert names
+    assert names <= {f.name for f in fields(algorithms.get(name).parameters)}

@@ -74,7 +74,7 @@ def normal_log_score(errors: Vector, deviation: Vector) -> Vector:
 
 
 def student_log_score(errors: Vector, half_widths: Matrix) -> Vector:
-    """Negative log-density of Student's t that has the half widths of one standard deviation and of the widest interval.
+    """Negative log-density of Student's t with the half widths of one standard deviation and of the widest interval.
 
     >>> t = stats.t(4)
     >>> H = np.array([t.ppf((1 + np.array(LEVELS)) / 2)])

@@ -26,8 +26,9 @@ What is predicted is the log odds of the mixture.
 
 With r_t = 1 stacking is averaging. `log_score` is the sum of log p(y_t), the log predictive density.
 
-A row of weight c has the noise divided by c, or sigma(-y f) times c, and its densities to the power of c. A weight above 1e6 counts as 1e6, and
-the noise of a row is at least 1e-8: with less, rounding errors of P would exceed it, and P be no covariance.
+A row of weight c has the noise divided by c, or sigma(-y f) times c, and its densities to the power of c. A weight
+above 1e6 counts as 1e6, and the noise of a row is at least 1e-8: with less, rounding errors of P would exceed it, and P
+be no covariance.
 """
 
 import math
