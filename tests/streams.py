@@ -76,7 +76,7 @@ def as_many_as_taken(kind: type, kernels: list[Kernel]) -> list[Kernel]:
 
 
 # Share all code of estimators, files and threads with AdaRakerRegressor, or with NOGDRegressor, which takes one kernel
-ALIKE = ("VAW2Regressor", "DOEBERegressor", "FOGDRegressor", "KRLSTRegressor", "NOGDClassifier")
+ALIKE = ("VAW2Regressor", "DOEBERegressor", "DOEBEClassifier", "FOGDRegressor", "KRLSTRegressor", "NOGDClassifier")
 
 
 def representatives(kinds: list[Any]) -> list[Any]:

@@ -1,6 +1,7 @@
 """Rules for the source of the library that no linter checks."""
 
 import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,19 @@ def test_the_modules_of_the_library_are_found():
 
 
 # Algorithms are known by their record, not by their name
+
+
+@pytest.mark.parametrize("name", ["adaraker", "vaw2", "fogd", "nogd", "krls_t", "doebe"])
+def test_a_related_algorithm_is_in_five_files(name: str):
+    """Algorithms that use a part of it aside; CONTRIBUTING.md promises it."""
+    root = Path(__file__).parents[1] / "src" / "omkl"
+    sources = [path for kind in ("py", "hpp", "cpp") for path in root.rglob(f"*.{kind}")]
+    named = {path for path in sources if re.search(rf"\b{name.replace('_', '[_-]')}\b", path.read_text())}
+    others = {path for path in named if path.parent.name == "algorithms" and path.stem not in (name, "__init__")}
+    assert {path.relative_to(root).as_posix() for path in named - others} == {
+        f"algorithms/{name}.py", "algorithms/__init__.py", f"engine/algorithms/{name}.hpp",
+        "estimators/sklearn/estimators.py", "estimators/river/estimators.py",
+    }  # fmt: skip
 
 
 def constants(node: ast.AST) -> Iterator[ast.Constant]:

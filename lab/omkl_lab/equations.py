@@ -269,13 +269,20 @@ RELATED = {  # of docs/related.md; the label is the section there
     "K8": Equation("KRLS-T", "inverse with a row less", "Q <- Q - Q_r Q_r' / Q_rr"),
     "B1": Equation("DOEBE", "coefficients move", "P <- P + walk I"),
     "B2": Equation("DOEBE", "prediction of an expert", "m = theta . z, s^2 = noise + z' P z"),
-    "B3": Equation("DOEBE", "mixture", "p(y) = sum_e w_e Normal(y; m_e, s_e^2)"),
+    "B3": Equation("DOEBE", "mixture", "p(y) = sum_e w_e p_e(y), of numbers sum_e w_e Normal(y; m_e, s_e^2)"),
     "B4": Equation("DOEBE", "an expert learns", "theta <- theta + P z (y - m) / s^2, P <- P - P z z' P / s^2"),
     "B5": Equation("DOEBE", "weights by Bayesian model averaging", "w_e <- w_e p_e(y) / p(y)"),
     "B6": Equation(
         "DOEBE",
         "weights by online Bayesian stacking",
         "w_e <- w_e (1 - r_t + r_t p_e(y) / p(y)) r + (1 - r) / E, r = r_(t + 1) / r_t",
+    ),
+    "B7": Equation("DOEBE", "probability of a label", "p_e(y) = sigma(y m / sqrt(1 + pi z' P z / 8))"),
+    "B8": Equation(
+        "DOEBE",
+        "an expert learns a label",
+        "theta <- theta + P z y sigma(-y f), f = m + z' P z y sigma(-y f), "
+        "P <- P - P z z' P / (1 / h + z' P z), h = sigma(f) sigma(-f)",
     ),
 }
 

@@ -23,7 +23,7 @@ from omkl.kernels import Gaussian
 from omkl.online import Online
 from omkl_lab import markdown
 from omkl_lab.comparison.learners import graph_mkl
-from omkl_lab.comparison.outcome import LEVELS, log_score, normal_log_score
+from omkl_lab.comparison.outcome import LEVELS, log_score, normal_log_score, student_log_score
 from omkl_lab.comparison.streams import RawStream
 from omkl_lab.data.sets import load
 from omkl_lab.files import brief, write_json
@@ -181,6 +181,7 @@ def scores(name: str) -> dict[str, Any]:
     f, half_widths = done.predictions[FIRST:], done.half_widths[FIRST:]
     deviation = half_widths[:, LEVELS.index(ONE_SIGMA)]
     out["GraphMKL, its intervals"] = score(f, rest, -float(np.mean(log_score(rest - f, half_widths))))
+    out["GraphMKL, Student's t"] = score(f, rest, -float(np.mean(student_log_score(rest - f, half_widths))))
     out["GraphMKL, normal"] = score(f, rest, -float(np.mean(normal_log_score(rest - f, deviation))))
     raker = Online.make("raker", Settings(), X.shape[1]).run(X, y)[FIRST:]
     out["Raker"] = score(raker, rest, None)

@@ -103,6 +103,9 @@ class Gaussian(Kernel):
         raise NotImplementedError("the mixture of a Gaussian is a point mass, which log_overlap does not need")
 
 
+FAR = 1e3  # where exp(-r) is 0 and no power of r is infinite, as that of a distance beyond 1e154 would be
+
+
 @dataclass(frozen=True)
 class Matern(Kernel):
     """The Matern kernel of smoothness nu = 1/2, 3/2 or 5/2, on the Euclidean distance.
@@ -128,7 +131,7 @@ class Matern(Kernel):
         return math.sqrt(2 * self.nu) / self.length_scale
 
     def value(self, X: Matrix, Y: Matrix) -> Matrix:
-        r = self.rate * np.sqrt(squared_distances(X, Y))
+        r = np.minimum(self.rate * np.sqrt(squared_distances(X, Y)), FAR)
         return np.asarray(np.polynomial.polynomial.polyval(r, self._polynomial[self.nu]) * np.exp(-r), dtype=np.float64)
 
     def coordinate(self, rng: np.random.Generator, size: int) -> Vector:

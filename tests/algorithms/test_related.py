@@ -1,12 +1,14 @@
 """What makes each of the related algorithms what it is, against oracles that are computed in another way."""
 
 import math
+from dataclasses import fields
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.special import logsumexp
+from scipy.optimize import brentq, minimize
+from scipy.special import expit, logsumexp
 from scipy.stats import multivariate_normal, norm
 from streams import gaussians, small, small_for, stream, weights_of
 
@@ -113,6 +115,21 @@ def test_vaw_is_ridge_regression_with_the_current_row_and_so_is_the_one_over_the
     )
 
 
+def test_vaw_with_one_kernel_is_a_forecaster_of_its_forecast():
+    """From scratch in every round: no factor, no update; the second forecaster has one feature, and is a quotient."""
+    X, y = stream(40, 3)
+    went = list(rounds("vaw2", X, y, kernels=gaussians(1), ridge=0.3, mixing_ridge=0.2))
+    (V,) = went[0][0].V
+    Z = np.column_stack((np.sin(X @ V), np.cos(X @ V))) / math.sqrt(V.shape[1])
+    A, b, B, c = 0.3 * np.eye(Z.shape[1]), np.zeros(Z.shape[1]), 0.2, 0.0
+    for (_, _, info, _), z, target in zip(went, Z, y, strict=True):
+        A += np.outer(z, z)
+        v = np.linalg.inv(A) @ b @ z
+        B += v * v
+        assert info.prediction == pytest.approx(c * v / B, rel=1e-9, abs=1e-12)
+        b, c = b + target * z, c + target * v
+
+
 @given(st.integers(0, 2**32), st.floats(0.01, 10))
 @settings(max_examples=10)
 def test_the_regret_of_vaw_is_within_its_bound(seed, ridge):
@@ -168,6 +185,16 @@ def test_nodes_of_omkl_gf_explore_by_powers_of_the_rate():
     np.testing.assert_allclose(q, (first + second) / 2, rtol=1e-12)
 
 
+def test_nodes_of_omkl_gf_that_drew_kernels_without_weight_are_equally_likely():
+    """After a long stream the weight of a kernel is 0 to rounding, and exploration may draw such kernels only."""
+    problem = algorithms.problem("omkl-gf", small(nodes=2, draws=1, exploration=0.5, horizon=100), 2)
+    log_w = np.array([0.0, -1e4, -1e4, -1e4, -1e4])
+    for r in (0.3, 0.7):
+        chosen, q = omkl_gf.choose(problem, log_w, 1, np.array([0.99, 0.83, r]))
+        assert np.flatnonzero(chosen).tolist() == [4 if r < 0.5 else 1]
+        np.testing.assert_allclose(q, [0.7, 0.075, 0.075, 0.075, 0.075], rtol=1e-12)
+
+
 @pytest.mark.parametrize("learner", ["omkl-gf", "sfg-mkl", "sfg-mkl-r"])
 def test_nothing_is_divided_by_less_than_the_least_probabilities(learner):
     """With `least` near 1 a step is that of probabilities 1, however small the probabilities are."""
@@ -206,6 +233,17 @@ def test_fogd_is_raker_with_one_kernel_and_no_ridge(loss):
     np.testing.assert_array_equal(one.run(X, y), other.run(X, y))
 
 
+def test_fogd_is_gradient_descent_on_random_features():
+    X, y = stream(50, 2)
+    went = list(rounds("fogd", X, y, stabiliser="none"))
+    (V,) = went[0][0].V
+    theta = np.zeros(2 * V.shape[1])
+    for t, (_, _, info, _) in enumerate(went):
+        z = np.concatenate((np.sin(X[t] @ V), np.cos(X[t] @ V))) / math.sqrt(V.shape[1])
+        assert info.prediction == pytest.approx(theta @ z, rel=1e-12, abs=1e-14)
+        theta -= 2 / math.sqrt(t + 1) * (theta @ z - y[t]) * z
+
+
 def test_nogd_is_gradient_descent_with_every_row_until_the_budget_is_used_up():
     X, y = stream(12, 2)
     *_, (problem, before, _, _) = rounds("nogd", X, y, stabiliser="none")
@@ -236,6 +274,22 @@ def test_nogd_is_gradient_descent_on_nystroem_features(rank):
         theta -= problem.schedule.eta_at(t + 1) * 2 * (theta @ z - y[t]) * z
 
 
+def test_eigenvalues_of_nogd_that_are_equal_are_kept_together():
+    """Rows so far from each other that K is the identity: which of its eigenvectors come first is arbitrary."""
+    X, y = 1e4 * stream(30, 2)[0], np.ones(30)
+    after = [state for *_, state in rounds("nogd", X, y, rank=3)]
+    np.testing.assert_allclose(after[12].inverse, np.eye(12), atol=1e-12)
+
+
+def test_nogd_stores_rows_that_are_learned_only():
+    X, y = stream(8, 2, loss="hinge")
+    weights = np.array([1.0, 0.0, 1.0, 0.0, 1.0, 1.0, 0.0, 1.0])
+    stored = [after.n for *_, after in rounds("nogd", X, y, weights, loss="hinge", stabiliser="none")]
+    assert stored[1] == stored[0] == 1
+    assert stored[3] == stored[2]
+    assert stored[6] == stored[5]
+
+
 def process(kernel, X, y, x, noise):
     """Mean and variance of a Gaussian process at x, given rows with noise of these variances."""
     K, k = kernel.value(X, X) + np.diag(noise), kernel.value(X, x[None])[:, 0]
@@ -264,6 +318,52 @@ def test_krls_t_forgets_as_a_process_does_whose_rows_are_less_and_less_related()
         past, k = K[:t, :t] + 0.1 * np.eye(t), K[t, :t]
         assert info.prediction == pytest.approx(k @ np.linalg.solve(past, y[:t]), rel=1e-8, abs=1e-10)
         assert info.variance == pytest.approx(1.1 - k @ np.linalg.solve(past, k), rel=1e-8)
+
+
+def posterior_of_values(K, n, rows, y, noise):
+    """Mean and covariance of the values at the first n points of K, given y at `rows` of them."""
+    part, seen = K[:n, rows], K[np.ix_(rows, rows)] + noise * np.eye(len(rows))
+    return part @ np.linalg.solve(seen, y), K[:n, :n] - part @ np.linalg.solve(seen, part.T)
+
+
+def test_krls_t_knows_the_values_at_its_rows_as_a_gaussian_process_does():
+    """Within the budget nothing is lost, and after the first row that is removed no more than is projected."""
+    X, y = stream(13, 5)
+    for t, (problem, _, _, after) in enumerate(rounds("krls-t", X, y, budget=12, forgetting=1.0)):
+        K = problem.kernels[0].value(X, X)
+        if t < 12:
+            mean, covariance = posterior_of_values(K, t + 1, np.arange(t + 1), y[: t + 1], 0.1)
+            np.testing.assert_allclose(after.mu[: t + 1], mean, rtol=1e-8, atol=1e-10)
+            np.testing.assert_allclose(after.Sigma[: t + 1, : t + 1], covariance, rtol=1e-8, atol=1e-10)
+        else:
+            mean, covariance = posterior_of_values(K, 13, np.arange(13), y, 0.1)
+            removed = int(np.argmin(np.abs(np.linalg.solve(K, mean)) / np.diag(np.linalg.inv(K))))
+            kept = np.delete(np.arange(13), removed)
+            np.testing.assert_array_equal(after.S.T, X[kept])
+            np.testing.assert_allclose(after.mu, mean[kept], rtol=1e-7, atol=1e-9)
+            np.testing.assert_allclose(after.Sigma, covariance[np.ix_(kept, kept)], rtol=1e-7, atol=1e-9)
+            np.testing.assert_allclose(after.Q, np.linalg.inv(K[np.ix_(kept, kept)]), rtol=1e-6, atol=1e-8)
+
+
+@pytest.mark.parametrize("weight", [1e12, 1e30])
+def test_rows_that_contradict_each_other_do_not_break_krls_t_however_much_they_weigh(weight):
+    """The mean of what has come, which is what a process knows of a value that it saw so often."""
+    X = np.repeat(stream(3, 2)[0], 40, axis=0)
+    y = np.random.default_rng(4).standard_normal(120)
+    for *_, info, after in rounds("krls-t", X, y, np.full(120, weight), forgetting=1.0):
+        assert abs(info.prediction) < 10
+        assert np.abs(after.Sigma).max() <= 1 + 1e-9
+        assert np.linalg.eigvalsh(after.Sigma[: after.n, : after.n])[0] > -1e-9
+
+
+def test_the_inverse_of_krls_t_stays_one_over_a_long_stream():
+    X, y = stream(20_000, 2)
+    settings = small_for("krls-t", budget=30)
+    online = Online.make("krls-t", settings, 2)
+    online.run(X, y)
+    S, Q = online.state.S, online.state.Q
+    K = online.problem.kernels[0].value(S.T, S.T)
+    np.testing.assert_allclose(Q @ K, np.eye(30), atol=1e-5)
 
 
 def test_krls_t_stores_no_more_than_its_budget_and_no_row_that_is_known_already():
@@ -320,6 +420,40 @@ def test_stacking_with_the_rate_1_is_averaging(monkeypatch):
     np.testing.assert_allclose(stacked.log_w, averaged.log_w, rtol=1e-10, atol=1e-10)
 
 
+def test_stacking_is_soft_bayes_with_a_rate_that_decreases():
+    """In weights instead of logarithms, where densities are moderate."""
+    rng = np.random.default_rng(3)
+    p = rng.uniform(0.1, 3, (60, 4))
+    w, log_w = np.full(4, 0.25), np.full(4, -math.log(4))
+    for t, row in enumerate(p, 1):
+        rate, after = (math.sqrt(math.log(4) / (8 * s)) for s in (t, t + 1))
+        w = w * (1 - rate + rate * row / (w @ row)) * after / rate + (1 - after / rate) / 4
+        log_w = doebe.stacked(log_w, np.log(row / (np.exp(log_w) @ row)), t)
+        np.testing.assert_allclose(np.exp(log_w), w, rtol=1e-12)
+
+
+def test_the_weights_of_stacking_approach_those_of_a_convex_solver():
+    """Three experts of which none is right: the best fixed mixture lies inside, and averaging goes to a corner."""
+    rng = np.random.default_rng(6)
+    y = np.where(rng.random(6000) < 0.7, 0.0, 3.0) + rng.standard_normal(6000)
+    log_p = norm.logpdf(y[:, None], [0.0, 3.0, 8.0], 1.0)
+
+    def loss(a):
+        w = np.exp(a - logsumexp(a))
+        return -logsumexp(np.log(w) + log_p, axis=1).sum() / len(y)
+
+    best = minimize(loss, np.zeros(3), method="BFGS").x
+    best = np.exp(best - logsumexp(best))
+    log_w, mean = np.full(3, -math.log(3)), np.zeros(3)
+    for t, row in enumerate(log_p):
+        log_w = doebe.stacked(log_w, row - logsumexp(log_w + row), t + 1)
+        mean += np.exp(log_w) * (t >= 3000) / 3000
+    np.testing.assert_allclose(best[:2], [0.7, 0.3], atol=0.02)
+    np.testing.assert_allclose(mean, best, atol=0.04)
+    averaged = log_p.sum(axis=0)
+    assert np.exp(averaged - logsumexp(averaged))[0] > 0.999
+
+
 @given(st.integers(0, 2**32), st.integers(2, 6))
 @settings(max_examples=5)
 def test_the_log_score_of_stacking_is_near_that_of_the_best_fixed_mixture(seed, E):
@@ -336,6 +470,70 @@ def test_the_log_score_of_stacking_is_near_that_of_the_best_fixed_mixture(seed, 
     assert score >= best - 2 * math.sqrt(2 * E * 200 * math.log(E)) - math.log(E)
 
 
+@pytest.mark.parametrize("mixing", ["averaging", "stacking"])
+@pytest.mark.parametrize("weight", [1.0, 1e30])
+def test_doebe_stays_finite_without_noise(mixing, weight):
+    X, y = stream(150, 2)
+    X[::2] = X[0]
+    for *_, info, after in rounds("doebe", X, y, np.full(150, weight), mixing=mixing, noise=1e-8):
+        assert abs(info.prediction) < 100
+        assert np.isfinite(after.log_w).all()
+
+
+# DOEBE for labels
+
+
+@given(st.floats(-50, 50), st.floats(0, 1e6))
+@settings(max_examples=50)
+def test_an_expert_of_labels_moves_to_the_most_likely_prediction(start, variance):
+    slope, information = doebe.balance(start, variance)
+    end = start + variance
+    a = brentq(lambda a: a - start - variance * expit(-a), start, end, xtol=1e-14) if end > start else start
+    assert slope == pytest.approx(expit(-a), rel=1e-6)
+    assert information == pytest.approx(expit(-a) * expit(a), rel=1e-6)
+
+
+def test_an_expert_of_labels_has_laplaces_approximation_of_its_posterior():
+    """The first row: a prior of mean 0 and unit covariance, minimised over all coefficients, with its Hessian there."""
+    X, y = stream(1, 2, loss="logistic")
+    ((problem, _, _, after),) = rounds("doebe", X, y, np.array([2.0]), kernels=gaussians(1), walk=0.0, loss="logistic")
+    z = features(problem.V[0], X[0]).ravel()
+    found = minimize(lambda theta: 2 * np.logaddexp(0, -y[0] * theta @ z) + theta @ theta / 2, np.zeros(len(z)),
+                     tol=1e-12).x  # fmt: skip
+    np.testing.assert_allclose(after.theta[0].ravel(), found, atol=1e-6)
+    p = expit(found @ z)
+    hessian = np.eye(len(z)) + 2 * p * (1 - p) * np.outer(z, z)
+    np.testing.assert_allclose(after.P[0], np.linalg.inv(hessian), atol=1e-6)
+
+
+def test_the_probability_of_a_label_is_that_of_the_mixture():
+    """Beside the integral of the logistic function over each expert's distribution, of which MacKay's is near."""
+    X, y = stream(60, 2, loss="logistic")
+    nodes, shares = np.polynomial.hermite_e.hermegauss(60)
+    shares = shares / shares.sum()
+    for (problem, before, info, _), x in zip(rounds("doebe", X, y, loss="logistic"), X, strict=True):
+        _, _, m, v = doebe.distributions(problem, before, x)
+        exact = np.exp(before.log_w) @ (expit(m[:, None] + np.sqrt(v)[:, None] * nodes) @ shares)
+        assert expit(info.prediction) == pytest.approx(exact, abs=0.01)
+
+
+def test_the_log_score_of_labels_is_that_of_the_probabilities():
+    X, y = stream(60, 2, loss="logistic")
+    went = list(rounds("doebe", X, y, loss="logistic"))
+    scores = [np.log(expit(target * info.prediction)) for (_, _, info, _), target in zip(went, y, strict=True)]
+    assert went[-1][3].log_score == pytest.approx(sum(scores), rel=1e-10)
+    assert -went[-1][3].log_score / 60 < math.log(2)
+
+
+def test_labels_the_other_way_round_change_signs_only():
+    """Estimators of many labels rest on it."""
+    X, y = stream(40, 2, loss="logistic")
+    for one, other in zip(rounds("doebe", X, y, loss="logistic"), rounds("doebe", X, -y, loss="logistic"), strict=True):
+        assert one[2].prediction == pytest.approx(-other[2].prediction, rel=1e-9, abs=1e-12)
+        np.testing.assert_allclose(one[3].theta, -other[3].theta, rtol=1e-9, atol=1e-12)
+        np.testing.assert_allclose(one[3].log_w, other[3].log_w, rtol=1e-9, atol=1e-12)
+
+
 # Settings
 
 
@@ -344,16 +542,18 @@ def test_the_log_score_of_stacking_is_near_that_of_the_best_fixed_mixture(seed, 
     [
         ("adaraker", {"levels": 41}, "levels must be at most 40"),
         ("adaraker", {"shortest": 0}, "shortest"),
+        ("adaraker", {"shortest": 2**20 + 1}, "shortest must be at most 1048576"),
         ("adaraker", {"warm": "yes"}, "warm must be True or False"),
         ("vaw2", {"ridge": 0.0}, "ridge must be a positive number"),
         ("vaw2", {"mixing_ridge": -1.0}, "mixing_ridge must be a positive number"),
         ("fogd", {"kernels": gaussians(2)}, "kernels must be one kernel"),
         ("nogd", {"rank": 13}, "rank must be at most the budget"),
         ("nogd", {"stabiliser": "project"}, "stabiliser must be aware, floor or none"),
-        ("krls-t", {"noise": 0.0}, "noise must be a positive number"),
+        ("krls-t", {"noise": 0.0}, "noise must be a number of at least 1e-08"),
         ("krls-t", {"forgetting": 1.1}, "forgetting must be a positive number of at most 1"),
         ("doebe", {"mixing": "voting"}, "mixing must be one of averaging, stacking"),
         ("doebe", {"walk": -1.0}, "walk must be a number of at least 0"),
+        ("doebe", {"noise": 1e-9}, "noise must be a number of at least 1e-08"),
         ("omkl-gf", {"nodes": 101}, "nodes must be at most 100"),
         ("sfg-mkl", {"least_q": 1.0}, "least_q must be a number from 0 to below 1"),
     ],
@@ -363,25 +563,50 @@ def test_settings_that_cannot_be_are_refused(name, changes, message):
         small_for(name, **changes)
 
 
-@pytest.mark.parametrize("name", ["vaw2", "krls-t", "doebe"])
-def test_algorithms_for_numbers_refuse_losses_of_labels(name):
-    with pytest.raises(ValueError, match=f"loss must be squared for {name}"):
-        algorithms.problem(name, small_for(name, loss="logistic"), 2)
+@pytest.mark.parametrize(("name", "loss"), [("vaw2", "logistic"), ("krls-t", "logistic"), ("doebe", "hinge")])
+def test_algorithms_refuse_losses_that_they_are_not_defined_for(name, loss):
+    with pytest.raises(ValueError, match=f"loss must be squared.* for {name}, got '{loss}'"):
+        algorithms.problem(name, small_for(name, loss=loss), 2)
 
 
-STATES = {
-    "vaw2": lambda state: state._replace(C=state.C + 1),
-    "nogd": lambda state: state._replace(n=0),
-    "krls-t": lambda state: state._replace(n=0),
-    "adaraker": lambda state: state._replace(n=state.t + 1),
-    "doebe": lambda state: state._replace(log_score=math.nan),
-}
+STATES = [
+    ("vaw2", lambda state: state._replace(C=state.C + 1)),
+    ("nogd", lambda state: state._replace(n=0)),
+    ("krls-t", lambda state: state._replace(n=0)),
+    ("krls-t", lambda state: state._replace(Sigma=2 * np.sign(state.Sigma))),
+    ("krls-t", lambda state: state._replace(Q=np.zeros_like(state.Q))),
+    ("adaraker", lambda state: state._replace(n=state.t + 1)),
+    ("doebe", lambda state: state._replace(log_score=math.nan)),
+]
 
 
-@pytest.mark.parametrize("name", STATES)
-def test_states_that_cannot_be_are_refused(name):
+@pytest.mark.parametrize(("name", "edited"), STATES)
+def test_states_that_cannot_be_are_refused(name, edited):
     X, y = stream(20, 2)
     *_, (problem, _, _, after) = rounds(name, X, y)
     algorithms.get(name).check_state(problem, after)
     with pytest.raises(ValueError):  # each has a message of its own
-        algorithms.get(name).check_state(problem, STATES[name](after))
+        algorithms.get(name).check_state(problem, edited(after))
+
+
+@pytest.mark.parametrize(
+    ("name", "edited"),
+    [
+        ("nogd", lambda problem: problem._replace(descent=problem.descent._replace(stabiliser="project"))),
+        ("doebe", lambda problem: problem._replace(loss="hinge")),
+        ("adaraker", lambda problem: problem._replace(shortest=2**20 + 1)),
+    ],
+)
+def test_problems_that_cannot_be_are_refused(name, edited):
+    problem = algorithms.problem(name, small_for(name), 2)
+    algorithms.get(name).check_problem(problem)
+    with pytest.raises(ValueError):  # each has a message of its own
+        algorithms.get(name).check_problem(edited(problem))
+
+
+@pytest.mark.parametrize("name", ["vaw2", "krls-t", "doebe"])
+def test_where_predictions_diverge_parameters_are_named_that_there_are(name):
+    advised = algorithms.get(name).divergence_advice(algorithms.problem(name, small_for(name), 2))
+    names = {"noise", "ridge", "mixing_ridge", "learning_rate"} & set(advised.split())
+    assert names
+    assert names <= {f.name for f in fields(algorithms.get(name).parameters)}

@@ -4,6 +4,7 @@ import math
 from typing import NamedTuple
 
 import numpy as np
+from scipy import stats
 from scipy.special import ndtr, ndtri
 
 from omkl.arrays import Matrix, Vector
@@ -69,6 +70,23 @@ def log_score(errors: Vector, half_widths: Matrix) -> Vector:
 def normal_log_score(errors: Vector, deviation: Vector) -> Vector:
     """Negative log-density of a normal distribution."""
     out: Vector = np.log(deviation) + (errors / deviation) ** 2 / 2 + math.log(2 * math.pi) / 2
+    return out
+
+
+def student_log_score(errors: Vector, half_widths: Matrix) -> Vector:
+    """Negative log-density of Student's t with the half widths of one standard deviation and of the widest interval.
+
+    >>> t = stats.t(4)
+    >>> H = np.array([t.ppf((1 + np.array(LEVELS)) / 2)])
+    >>> bool(abs(student_log_score(np.array([1.0]), H)[0] + t.logpdf(1.0)) < 0.01)
+    True
+    """
+    one, widest = half_widths[:, LEVELS.index(0.6827)], half_widths[:, -1]
+    freedom = np.geomspace(1, 200, 400)
+    unit = stats.t.ppf((1 + 0.6827) / 2, freedom)
+    nu = np.interp(-widest / one, -stats.t.ppf((1 + LEVELS[-1]) / 2, freedom) / unit, freedom)
+    scale = one / np.interp(nu, freedom, unit)
+    out: Vector = np.log(scale) - stats.t.logpdf(errors / scale, nu)
     return out
 
 

@@ -51,6 +51,7 @@ from omkl.features import Draw
 from omkl.validation import require, require_whole
 
 MOST_LEVELS = 40  # 2^40 rounds are more than any stream has
+LONGEST_SHORTEST = 2**20  # rounds of the first level; the engine's integers hold those of the last
 LONGEST_STEP = 0.5
 
 
@@ -77,6 +78,8 @@ class AdaRakerSettings(Settings):
         for name in ("levels", "shortest"):
             require_whole(name, getattr(self, name))
         require(self.levels <= MOST_LEVELS, "levels", f"at most {MOST_LEVELS}", self.levels)
+        longest = f"at most {LONGEST_SHORTEST}"
+        require(self.shortest <= LONGEST_SHORTEST, "shortest", longest, self.shortest)
         require(isinstance(self.warm, bool), "warm", "True or False", self.warm)
 
     def size(self, d: int, outputs: int = 1) -> int:
@@ -183,7 +186,10 @@ def check_problem(problem: Problem) -> None:
     check_descent(problem.descent)
     check_schedule(problem.schedule)
     demand(is_count(problem.levels) and 1 <= problem.levels <= MOST_LEVELS, "the number of levels is out of range")
-    demand(is_count(problem.shortest) and 1 <= problem.shortest < 2**20, "the shortest interval is out of range")
+    demand(
+        is_count(problem.shortest) and 1 <= problem.shortest <= LONGEST_SHORTEST,
+        "the shortest interval is out of range",
+    )
     demand(is_real(problem.rate) and problem.rate > 0, "the rate must be positive")
     demand(isinstance(problem.warm, bool), "`warm` must be true or false")
 

@@ -12,13 +12,23 @@ papers. In round t, for every expert e:
                                   w_e <- w_e p_e(y) / p(y)                                                   (B5)
        or by online Bayesian stacking, as a portfolio that maximises sum_t log p(y_t); here by Soft-Bayes
        (Orseau, Lattimore, Legg 2017):
-                                  w_e <- (w_e (1 - r_t + r_t p_e(y) / p(y)) r + (1 - r) / E,
+                                  w_e <- w_e (1 - r_t + r_t p_e(y) / p(y)) r + (1 - r) / E,
                                   r_t = sqrt(log E / (2 E t)),  r = r_(t + 1) / r_t                          (B6)
+
+For labels y = -1 or 1 (the authors' code has this form too) the density of a label is logistic, averaged over the
+predicted distribution by MacKay's approximation, and an expert learns by Laplace's: the most likely prediction f, where
+the logistic loss and the distance from m balance, is the new mean, and the curvature there the information of the row.
+What is predicted is the log odds of the mixture.
+
+                                  p_e(y) = sigma(y m / sqrt(1 + pi z' P z / 8))                              (B7)
+                                  theta <- theta + P z y sigma(-y f),  f = m + z' P z y sigma(-y f),
+                                  P <- P - P z z' P / (1 / h + z' P z),  h = sigma(f) sigma(-f)              (B8)
 
 With r_t = 1 stacking is averaging. `log_score` is the sum of log p(y_t), the log predictive density.
 
-A row of weight c has the noise divided by c and its densities to the power of c. A weight above 1e6 counts as 1e6:
-with less noise than that, rounding errors of P would exceed it, and P be no covariance.
+A row of weight c has the noise divided by c, or sigma(-y f) times c, and its densities to the power of c. A weight
+above 1e6 counts as 1e6, and the noise of a row is at least 1e-8: with less, rounding errors of P would exceed it, and P
+be no covariance.
 """
 
 import math
@@ -32,18 +42,21 @@ from scipy.special import logsumexp
 from omkl.algorithms.base import Algorithm, Kernels, Shape
 from omkl.algorithms.descent import require_bounded, require_finite
 from omkl.algorithms.invariants import check_frequencies, check_shapes, demand, is_real
-from omkl.algorithms.omkr import require_squared_loss
+from omkl.algorithms.krls_t import LEAST_NOISE, raise_noise, require_noise
 from omkl.algorithms.settings import Settings
 from omkl.algorithms.weights import normalised
 from omkl.arrays import Index, Tensor, Vector
 from omkl.engine import Native
 from omkl.features import Draw, features
 from omkl.kernels import Kernel
+from omkl.losses import LossName
 from omkl.validation import is_number, require
 
 Mixing = Literal["averaging", "stacking"]
 LOG_2_PI = math.log(2 * math.pi)
 MOST_WEIGHT = 1e6
+LIKELIHOODS = ("squared", "logistic")  # the losses that are one: of numbers, and of labels
+MOST_STEPS, ROUNDING = 100, 1e-15  # of Newton's method
 
 
 @dataclass(frozen=True)
@@ -55,7 +68,7 @@ class DOEBESettings(Settings):
     mixing
         "averaging" (DOEBE) or "stacking" (online Bayesian stacking).
     noise
-        Variance of the noise, where that of the function is 1.
+        Variance of the noise of numbers, where that of the function is 1.
     walk
         Variance by which the coefficients of the experts that move do so in a row; 0 for no such experts.
     """
@@ -69,7 +82,7 @@ class DOEBESettings(Settings):
     def __post_init__(self) -> None:
         super().__post_init__()
         require(self.mixing in get_args(Mixing), "mixing", f"one of {', '.join(get_args(Mixing))}", self.mixing)
-        require(is_number(self.noise) and self.noise > 0, "noise", "a positive number", self.noise)
+        require_noise(self.noise)
         require(is_number(self.walk) and self.walk >= 0, "walk", "a number of at least 0", self.walk)
 
     def size(self, d: int, outputs: int = 1) -> int:
@@ -83,6 +96,7 @@ class Problem(NamedTuple):
     mixing: Mixing
     noise: float
     walk: float
+    loss: LossName = "squared"
 
 
 class State(NamedTuple):
@@ -106,9 +120,9 @@ def walks(problem: Problem) -> Vector:
 
 
 def build(settings: DOEBESettings, names: Sequence[str], seed: int) -> Problem:
-    require_squared_loss(settings, "doebe")
+    require(settings.loss in LIKELIHOODS, "loss", f"{' or '.join(LIKELIHOODS)} for doebe", settings.loss)
     V = settings.frequencies(names, seed)
-    return Problem(V, settings.mixing, float(settings.noise), float(settings.walk))
+    return Problem(V, settings.mixing, float(settings.noise), float(settings.walk), settings.loss)
 
 
 def uniforms(problem: Problem) -> int:
@@ -116,7 +130,7 @@ def uniforms(problem: Problem) -> int:
 
 
 def shape(problem: Problem) -> Shape:
-    return Shape(inputs=problem.V.shape[1])
+    return Shape(inputs=problem.V.shape[1], target="number" if problem.loss == "squared" else "sign")
 
 
 def init(problem: Problem, r: Vector) -> State:
@@ -134,8 +148,69 @@ def distributions(problem: Problem, state: State, x: Vector) -> tuple[Tensor, Te
     return z, Pz, m, np.maximum((z * Pz).sum(axis=1), 0.0)  # (B2)
 
 
+def moderated(m: Vector, v: Vector) -> Vector:
+    """The log odds of a label whose own are distributed with this mean and variance."""
+    return m / np.sqrt(1 + math.pi / 8 * v)  # (B7)
+
+
+def log_logistic(x: Vector) -> Vector:
+    out: Vector = -np.logaddexp(0.0, -x)
+    return out
+
+
+def mixed(problem: Problem, log_w: Vector, m: Vector, v: Vector) -> float:
+    """What the mixture predicts: the mean of numbers, the log odds of labels."""
+    if problem.loss == "squared":
+        return float(normalised(log_w) @ m)  # (B3)
+    odds = moderated(m, v)
+    return float(logsumexp(log_w + log_logistic(odds)) - logsumexp(log_w + log_logistic(-odds)))  # (B3)
+
+
 def predict(problem: Problem, state: State, x: Vector) -> float:
-    return float(normalised(state.log_w) @ distributions(problem, state, x)[2])  # (B3)
+    _, _, m, v = distributions(problem, state, x)
+    return mixed(problem, state.log_w, m, v)
+
+
+def log_densities(problem: Problem, m: Vector, v: Vector, y: float) -> Vector:
+    """log p_e(y)"""
+    if problem.loss == "squared":
+        s2 = max(problem.noise, LEAST_NOISE) + v  # (B2)
+        out: Vector = -0.5 * (LOG_2_PI + np.log(s2) + (y - m) ** 2 / s2)
+        return out
+    return log_logistic(y * moderated(m, v))  # (B7)
+
+
+def balance(start: float, variance: float) -> tuple[float, float]:
+    """sigma(-a) and sigma(a) sigma(-a) at the margin a = start + variance sigma(-a), by Newton's method in brackets.
+
+    >>> slope, information = balance(-1.0, 2.0)
+    >>> a = -1.0 + 2.0 * slope
+    >>> round(slope * (1 + math.exp(a)), 12), round(slope * (1 - slope) - information, 12)
+    (1.0, 0.0)
+    """
+    a, low, high = start, start, start + variance
+    for _ in range(MOST_STEPS):
+        e = math.exp(-abs(a))
+        slope, information = (e if a > 0 else 1.0) / (1 + e), e / (1 + e) ** 2
+        gap = a - start - variance * slope
+        low, high = (a, high) if gap < 0 else (low, a)
+        after = a - gap / (1 + variance * information)
+        if not low < after < high:
+            after = (low + high) / 2
+        if abs(after - a) <= ROUNDING * (1 + abs(a)):
+            break
+        a = after
+    return slope, information
+
+
+def learned(problem: Problem, m: float, v: float, y: float, weight: float) -> tuple[float, float]:
+    """By how much P z theta moves, and what P z z' P is divided by."""
+    if problem.loss == "squared":
+        s2 = max(problem.noise / weight, LEAST_NOISE) + v
+        return (y - m) / s2, s2  # (B4)
+    slope, information = balance(y * m, weight * v)
+    known = weight * information
+    return weight * y * slope, (1 / known if known > 0 else math.inf) + v  # (B8)
 
 
 def rate_at(experts: int, t: int) -> float:
@@ -157,9 +232,8 @@ def step(problem: Problem, state: State, x: Vector, y: float, r: Vector, weight:
     weight = min(weight, MOST_WEIGHT)
     _, Pz, m, v = distributions(problem, state, x)
     require_bounded(m)
-    prediction, t = float(normalised(state.log_w) @ m), state.t + 1  # (B3)
-    s2 = problem.noise + v  # (B2)
-    log_p = -0.5 * (LOG_2_PI + np.log(s2) + (y - m) ** 2 / s2)
+    prediction, t = mixed(problem, state.log_w, m, v), state.t + 1
+    log_p = log_densities(problem, m, v, y)
     log_density = float(logsumexp(state.log_w + log_p) - logsumexp(state.log_w))  # (B3)
     info = Info(prediction, np.arange(len(problem.V)), log_density)
     if weight == 0:
@@ -167,9 +241,9 @@ def step(problem: Problem, state: State, x: Vector, y: float, r: Vector, weight:
 
     theta, P = state.theta.copy(), state.P.copy()
     for e, walk in enumerate(walks(problem)):
-        s2_e = problem.noise / weight + v[e]
-        theta[e] += ((y - m[e]) / s2_e * Pz[e]).reshape(theta[e].shape)  # (B4)
-        P[e] += walk * np.eye(len(P[e])) - np.outer(Pz[e], Pz[e]) / s2_e  # (B1) (B4)
+        gain, divisor = learned(problem, m[e], v[e], y, weight)
+        theta[e] += (gain * Pz[e]).reshape(theta[e].shape)  # (B4) (B8)
+        P[e] += walk * np.eye(len(P[e])) - np.outer(Pz[e], Pz[e]) / divisor  # (B1) (B4) (B8)
     log_ratio = weight * (log_p - log_density)
     if problem.mixing == "averaging":
         log_w = state.log_w + log_ratio  # (B5)
@@ -191,6 +265,7 @@ def kernel_weights(problem: Problem, state: State) -> Vector:
 def check_problem(problem: Problem) -> None:
     check_frequencies(problem.V)
     demand(problem.mixing in get_args(Mixing), "unknown way of mixing")
+    demand(problem.loss in LIKELIHOODS, "unknown loss")
     demand(is_real(problem.noise) and problem.noise > 0, "the noise must be positive")
     demand(is_real(problem.walk) and problem.walk >= 0, "the variance of the random walk must not be negative")
 
@@ -212,7 +287,7 @@ class Parameters:
     mixing : {"averaging", "stacking"}, default="averaging"
         How weights are learned: Bayesian model averaging (DOEBE), or online Bayesian stacking.
     noise : float, default=0.1
-        Variance of the noise, where that of the target is 1.
+        Variance of the noise of numbers, where that of the target is 1; labels have none.
     walk : float, default=1e-3
         Variance by which the coefficients of half of the experts move with each row; 0 for none.
     draw : {"independent", "shared"}, default="independent"
@@ -245,7 +320,8 @@ ALGORITHM: Algorithm[Problem, State] = Algorithm(
     shape=shape,
     check_problem=check_problem,
     check_state=check_state,
-    tasks=("regression",),
     kernel_weights=kernel_weights,
+    divergence_advice=raise_noise,
+    added={"loss": "squared"},
     native=Native(padded=("theta", "P")),
 )

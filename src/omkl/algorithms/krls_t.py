@@ -14,7 +14,8 @@ Q = K^-1 for K = kappa(x_r, x_s). The box of the paper. In round t:
        Q is that of the others:     Q <- Q - Q_r Q_r' / Q_rr                                                 (K8)
 
 Forgetting comes first here, since a round ends with what the next prediction needs; it makes no difference but in the
-first round, which has nothing to forget. A row of weight w has the noise noise / w.
+first round, which has nothing to forget. A row of weight w has the noise noise / w, but at least 1e-8: with less,
+rounding errors of Sigma would exceed it.
 """
 
 from collections.abc import Sequence
@@ -35,7 +36,14 @@ from omkl.kernels import Kernel
 from omkl.validation import is_number, require
 
 LEAST_NOVELTY = 1e-3  # least g of a row that is stored: with less, Q would be dominated by rounding errors
+LEAST_NOISE = 1e-8  # of a row: with less, rounding errors of its covariances would exceed it
 MOST_ROWS = 2000
+ROUNDING = 1e-6  # of a covariance in a file
+
+
+def require_noise(noise: object) -> None:
+    wanted = f"a number of at least {LEAST_NOISE:g}"
+    require(is_number(noise) and noise >= LEAST_NOISE, "noise", wanted, noise)  # type: ignore[operator]  # is_number has looked
 
 
 @dataclass(frozen=True)
@@ -59,7 +67,7 @@ class KRLSTSettings(FOGDSettings):
     def __post_init__(self) -> None:
         super().__post_init__()
         require(self.budget <= MOST_ROWS, "budget", f"at most {MOST_ROWS}", self.budget)
-        require(is_number(self.noise) and self.noise > 0, "noise", "a positive number", self.noise)
+        require_noise(self.noise)
         keeps = is_number(self.forgetting) and 0 < self.forgetting <= 1
         require(keeps, "forgetting", "a positive number of at most 1", self.forgetting)
 
@@ -136,12 +144,12 @@ def step(problem: Problem, state: State, x: Vector, y: float, r: Vector, weight:
     require_bounded(np.array([f]))
     g = max(1 - float(q @ k), 0.0)  # (K3)
     Sq = Sigma @ q
-    of_function = g + float(q @ Sq)  # (K3)
+    of_function = max(g + float(q @ Sq), 0.0)  # (K3)
     info = Info(f, np.arange(1), noise + of_function)
     if weight == 0:
         return state._replace(t=t), info
 
-    s2 = noise / weight + of_function  # (K3)
+    s2 = max(noise / weight, LEAST_NOISE) + of_function  # (K3)
     p = np.append(Sq, of_function)
     mu = np.append(mu, f) + p * (y - f) / s2  # (K5)
     Sigma = np.block([[Sigma, Sq[:, None]], [Sq[None], np.full((1, 1), of_function)]]) - np.outer(p, p) / s2  # (K6)
@@ -178,6 +186,12 @@ def check_state(problem: Problem, state: State) -> None:
     demand(is_count(state.n) and state.n <= B, "more rows are stored than the budget")
     for part in (state.mu, state.Sigma, state.Sigma.T, state.Q, state.Q.T):
         demand(not part[state.n :].any(), "a row that is not stored has a value")
+    demand(bool((np.abs(state.Sigma) <= 1 + ROUNDING).all()), "a covariance is larger than that of the prior")
+    demand(bool((state.Q.diagonal()[: state.n] >= 1 - ROUNDING).all()), "Q is no inverse of a matrix of kernel values")
+
+
+def raise_noise(problem: object) -> str:
+    return "scale y to a moderate range or raise noise"
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -221,5 +235,6 @@ ALGORITHM: Algorithm[Problem, State] = Algorithm(
     tasks=("regression",),
     grow=grow,
     kernel_weights=one_kernel,
+    divergence_advice=raise_noise,
     native=Native(view=view, supports=supports, padded=("S", "Sigma", "Q")),
 )

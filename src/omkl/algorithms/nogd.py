@@ -5,7 +5,8 @@ The box of the paper. While fewer than B rows are stored, in round t:
     1. predict:   f(x) = sum_s beta_s kappa(x_s, x)                                                          (N1)
     2. learn:     store x, with the coefficient -eta C'(f(x), y)                                             (N2)
 
-With B rows stored, K = kappa(x_r, x_s) has its k largest eigenvalues D and their eigenvectors V, and
+With B rows stored, K = kappa(x_r, x_s) has its k largest eigenvalues D, and all that equal the k-th, and their
+eigenvectors V, and
 
     3. features:  z(x) = D^(-1/2) V' k(x), k(x)_s = kappa(x_s, x), from which theta starts so that f is
                   the projection of what it was on their span:  beta <- V V' beta                            (N3)
@@ -42,6 +43,7 @@ from omkl.kernels import Kernel
 from omkl.validation import require, require_whole
 
 LEAST_EIGENVALUE = 1e-4  # of the largest: with less, a direction is not worth its rounding errors
+TIED = 1e-9  # eigenvalues that differ by less of themselves are equal: no order tells them apart
 MOST_ROWS = 2000  # an eigendecomposition of more takes minutes
 
 
@@ -131,8 +133,7 @@ def predict(problem: Problem, state: State, x: Vector) -> float:
 def spectral_inverse(K: Matrix, rank: int) -> tuple[Matrix, Matrix]:
     """K+ and V V' of the largest eigenvalues."""
     values, vectors = np.linalg.eigh(K)
-    kept = np.arange(len(K)) >= len(K) - rank
-    kept &= values > LEAST_EIGENVALUE * values[-1]
+    kept = (values >= (1 - TIED) * values[-rank]) & (values > LEAST_EIGENVALUE * values[-1])
     V = vectors[:, kept]
     return V / values[kept] @ V.T, V @ V.T
 
@@ -166,6 +167,7 @@ def check_problem(problem: Problem) -> None:
     demand(is_count(problem.budget) and 1 <= problem.budget <= MOST_ROWS, "the budget is out of range")
     demand(is_count(problem.rank) and 1 <= problem.rank <= problem.budget, "the rank is out of range")
     check_descent(problem.descent)
+    demand(problem.descent.stabiliser != "project", "no projection is known for coefficients of rows")
     check_schedule(problem.schedule)
 
 

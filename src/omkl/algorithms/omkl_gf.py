@@ -102,6 +102,8 @@ def choose(problem: Problem, log_w: Vector, t: int, r: Vector) -> tuple[Mask, Ve
     if J == 1:
         return linked[0], q[0]
     u = linked @ w
+    if not u.any():  # every node drew kernels only whose weights are 0 to rounding
+        u = np.ones(J)
     nodes = (1 - xi) * u / u.sum() + xi / J  # (F3)
     return linked[draw(nodes, r[-1])], nodes @ q  # (F4)
 

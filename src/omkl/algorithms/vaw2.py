@@ -134,6 +134,7 @@ def predict(problem: Problem, state: State, x: Vector) -> float:
 def step(problem: Problem, state: State, x: Vector, y: float, r: Vector, weight: float = 1.0) -> tuple[State, Info]:
     each, over = forecasts(problem, state, x)
     require_bounded(np.array([over.f, *(one.f for one in each)]))
+    require_finite(weight * np.array([over.q, *(one.q for one in each)]))
     R, theta = state.R.copy(), state.theta.copy()
     for i, one in enumerate(each):
         R[i], theta[i] = learned(R[i], theta[i], one, y, weight)
@@ -147,6 +148,10 @@ def kernel_weights(problem: Problem, state: State) -> Vector:
     """Shares of the weights' sizes: the weights may be negative and of any sum."""
     sizes: Vector = np.abs(state.c)
     return sizes / sizes.sum() if sizes.any() else np.full(len(sizes), 1 / len(sizes))
+
+
+def divergence_advice(problem: Problem) -> str:
+    return "scale y to a moderate range or raise ridge and mixing_ridge"
 
 
 def check_problem(problem: Problem) -> None:
@@ -205,5 +210,6 @@ ALGORITHM: Algorithm[Problem, State] = Algorithm(
     check_state=check_state,
     tasks=("regression",),
     kernel_weights=kernel_weights,
+    divergence_advice=divergence_advice,
     native=Native(padded=("theta", "R", "C")),
 )

@@ -20,7 +20,7 @@ struct Problem {
     schedule = from.schedule();
     levels = from.whole("levels");
     shortest = from.whole("shortest");
-    from.require(levels >= 1 && levels <= 40 && shortest >= 1 && shortest < (int64_t{1} << 20),
+    from.require(levels >= 1 && levels <= 40 && shortest >= 1 && shortest <= (int64_t{1} << 20),
                  "there must be from 1 to 40 levels, and a round in every interval");
     rate = from.number("rate");
     warm = from.flag("warm");

@@ -5,12 +5,14 @@
 namespace omkl::doebe {
 
 enum class Mixing { averaging, stacking };
-constexpr double most_weight = 1e6;
+constexpr double most_weight = 1e6, least_noise = 1e-8, rounding = 1e-15;
+constexpr int most_steps = 100;
 
 struct Problem {
   Frequencies V;
   Mixing mixing;
   double noise, walk;
+  Loss loss;
   long E;  // experts
 
   template <class Reader>
@@ -19,6 +21,7 @@ struct Problem {
     mixing = from.one_of("mixing", {"averaging", "stacking"});
     noise = from.number("noise");
     walk = from.number("walk");
+    loss = from.one_of("loss", {"squared", "logistic"});
     E = walk > 0 ? 2 * V.N : V.N;
   }
 };
@@ -68,7 +71,21 @@ struct Work {
   }
 };
 
-// The mean of the mixture; z, P z, m and v on the way.
+// The logarithm of sum_e exp(a_e + c b_e).
+inline double log_sum(const double *a, const double *b, double c, long n) {
+  double top = a[0] + c * b[0], total = 0;
+  for (long e = 1; e < n; ++e) top = greater(top, a[e] + c * b[e]);
+  for (long e = 0; e < n; ++e) total += exp(a[e] + c * b[e] - top);
+  return top + log(total);
+}
+
+// The log odds of a label whose own are distributed as expert e predicts.
+inline double moderated(const Work &work, long e) {
+  constexpr double pi_8 = 0x1.921fb54442d18p-2;
+  return work.m[e] / sqrt(1 + pi_8 * work.v[e]);  // (B7)
+}
+
+// What the mixture predicts, the mean of numbers or the log odds of labels; z, P z, m and v on the way.
 inline double distributions(const Problem &problem, const State &state, Scratch &s, const Work &work, const double *x) {
   const Frequencies &F = problem.V;
   const bool in_range = phases_in_range(F, x);
@@ -90,20 +107,51 @@ inline double distributions(const Problem &problem, const State &state, Scratch 
       work.v[e] = greater(dot(z, Pz, work.stride), 0);  // (B2)
     }
   }
-  normalised(state.log_w, problem.E, work.w);
-  return weighted_sum(work.w, work.m, problem.E);  // (B3)
+  if (problem.loss == Loss::squared) {
+    normalised(state.log_w, problem.E, work.w);
+    return weighted_sum(work.w, work.m, problem.E);  // (B3)
+  }
+  double sides[2];
+  for (int side = 0; side < 2; ++side) {
+    for (long e = 0; e < problem.E; ++e) work.log_p[e] = -loss_value(Loss::logistic, moderated(work, e), 1 - 2 * side);
+    sides[side] = log_sum(state.log_w, work.log_p, 1, problem.E);
+  }
+  return sides[0] - sides[1];  // (B3)
 }
 
 inline void predict(const Problem &problem, const State &state, Scratch &s, const double *x, double *out) {
   *out = distributions(problem, state, s, Work(problem, s), x);
 }
 
-// The logarithm of sum_e exp(a_e + c b_e).
-inline double log_sum(const double *a, const double *b, double c, long n) {
-  double top = a[0] + c * b[0], total = 0;
-  for (long e = 1; e < n; ++e) top = greater(top, a[e] + c * b[e]);
-  for (long e = 0; e < n; ++e) total += exp(a[e] + c * b[e] - top);
-  return top + log(total);
+// sigma(-a) and sigma(a) sigma(-a) at the margin a = start + variance sigma(-a).
+inline void balance(double start, double variance, double &slope, double &information) {
+  double a = start, low = start, high = start + variance;
+  for (int step = 0; step < most_steps; ++step) {
+    const double e = exp(-fabs(a));
+    slope = (a > 0 ? e : 1) / (1 + e);
+    information = e / ((1 + e) * (1 + e));
+    const double gap = a - start - variance * slope;
+    (gap < 0 ? low : high) = a;
+    double after = a - gap / (1 + variance * information);
+    if (!(low < after && after < high)) after = (low + high) / 2;
+    if (fabs(after - a) <= rounding * (1 + fabs(a))) return;
+    a = after;
+  }
+}
+
+// By how much P z theta moves, and what P z z' P is divided by.
+inline void learned(const Problem &problem, double m, double v, double y, double weight, double &gain,
+                    double &divisor) {
+  if (problem.loss == Loss::squared) {
+    divisor = greater(problem.noise / weight, least_noise) + v;
+    gain = (y - m) / divisor;  // (B4)
+    return;
+  }
+  double slope = 0, information = 0;
+  balance(y * m, weight * v, slope, information);
+  const double known = weight * information;
+  divisor = (known > 0 ? 1 / known : INFINITY) + v;
+  gain = weight * y * slope;  // (B8)
 }
 
 inline double rate_at(long experts, int64_t t) {
@@ -129,7 +177,11 @@ inline void run(const Problem &problem, State &state, Scratch &s, Chunk &chunk) 
     }
 
     for (long e = 0; e < E; ++e) {
-      const double s2 = problem.noise + work.v[e], gap = y - work.m[e];
+      if (problem.loss == Loss::logistic) {
+        work.log_p[e] = -loss_value(Loss::logistic, moderated(work, e), y);
+        continue;
+      }
+      const double s2 = greater(problem.noise, least_noise) + work.v[e], gap = y - work.m[e];
       work.log_p[e] = -0.5 * (0x1.d67f1c864beb4p+0 + log(s2) + gap * gap / s2);  // log(2 pi)
     }
     const double all = log_sum(state.log_w, state.log_w, 0, E);
@@ -155,13 +207,14 @@ inline void run(const Problem &problem, State &state, Scratch &s, Chunk &chunk) 
       state.log_w[e] = work.w[e] - shift;
       double *P = state.P + e * work.n * work.stride, *theta = state.theta + e * 2 * F.P;
       const double *Pz = work.Pz + e * work.stride;
-      const double s2 = problem.noise / weight + work.v[e], gain = (y - work.m[e]) / s2;
+      double gain, divisor;
+      learned(problem, work.m[e], work.v[e], y, weight, gain, divisor);
       for (long j = 0; j < F.D; ++j) {
-        theta[j] += gain * Pz[j];  // (B4)
+        theta[j] += gain * Pz[j];  // (B4) (B8)
         theta[F.P + j] += gain * Pz[F.D + j];
       }
       for (long j = 0; j < work.n; ++j) {
-        add(P + j * work.stride, -Pz[j] / s2, Pz, work.stride);  // (B4)
+        add(P + j * work.stride, -Pz[j] / divisor, Pz, work.stride);  // (B4) (B8)
         if (e >= F.N) P[j * work.stride + j] += problem.walk;  // (B1)
       }
     }

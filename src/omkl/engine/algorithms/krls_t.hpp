@@ -54,7 +54,7 @@ namespace omkl::krls_t::OMKL_ISA {
 using namespace omkl::OMKL_ISA;
 using nogd::OMKL_ISA::kernel_values;
 
-constexpr double LEAST_NOVELTY = 1e-3;
+constexpr double LEAST_NOVELTY = 1e-3, LEAST_NOISE = 1e-8;
 
 struct Work {
   double *k, *Sq, *column;  // [B padded]
@@ -117,7 +117,8 @@ inline void run(const Problem &problem, State &state, Scratch &s, Chunk &chunk) 
       work.Sq[i] = weighted_sum(work.Sigma + i * more, work.q, n);
     }
     const double g = greater(1 - weighted_sum(work.q, work.k, n), 0);  // (K3)
-    const double of_function = g + weighted_sum(work.q, work.Sq, n), s2 = noise / weight + of_function;  // (K3)
+    const double of_function = greater(g + weighted_sum(work.q, work.Sq, n), 0);  // (K3)
+    const double s2 = greater(noise / weight, LEAST_NOISE) + of_function;         // (K3)
     work.mu[n] = f;
     for (long i = 0; i <= n; ++i) work.p[i] = i < n ? work.Sq[i] : of_function;
     bool usable = is_finite(y);
@@ -142,10 +143,10 @@ inline void run(const Problem &problem, State &state, Scratch &s, Chunk &chunk) 
           work.Q[i * more + j] = (i < n && j < n ? state.Q[i * stride + j] : 0) + work.q[i] * work.q[j] / g;  // (K4)
       removed = n + 1;  // none
       if (n == B) {
-        double least = INFINITY;
+        double least = 0;
         for (long i = 0; i <= n; ++i) {
           const double matters = fabs(weighted_sum(work.Q + i * more, work.mu, n + 1) / work.Q[i * more + i]);  // (K7)
-          if (matters < least) least = matters, removed = i;
+          if (i == 0 || matters < least) least = matters, removed = i;  // one of them, even if Q is no number
         }
         for (long i = 0; i <= n; ++i) work.p[i] = work.Q[i * more + removed];
         const double pivot = work.p[removed];

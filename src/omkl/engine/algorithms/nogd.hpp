@@ -69,7 +69,7 @@ inline long scratch(const Problem &p) { return (3 + 2 * p.budget) * padded(p.bud
 namespace omkl::nogd::OMKL_ISA {
 using namespace omkl::OMKL_ISA;
 
-constexpr double LEAST_EIGENVALUE = 1e-4;
+constexpr double LEAST_EIGENVALUE = 1e-4, TIED = 1e-9;
 
 // kappa of x and the first n columns of S, and zeros up to `stride`.
 static void kernel_values(const Kernel &kernel, const double *S, long n, long stride, const double *x, double *out) {
@@ -164,7 +164,7 @@ static void span_rows(const Problem &problem, State &state, const Work &work) {
   for (long e = 0; e < B; ++e) {
     const double value = work.A[e * stride + e];
     long above = 0;
-    for (long i = 0; i < B; ++i) above += work.A[i * stride + i] > value;
+    for (long i = 0; i < B; ++i) above += (1 - TIED) * work.A[i * stride + i] > value;
     if (above >= problem.rank || !(value > LEAST_EIGENVALUE * largest)) continue;
     double part = 0;
     for (long i = 0; i < B; ++i) part += work.V[i * stride + e] * work.along[i];

@@ -89,6 +89,10 @@ inline void choose_node(const Problem &problem, State &state, Scratch &s, double
     for (long i = 0; i < N; ++i) nodes[j] += linked[j * Np + i] * w[i];
     all += nodes[j];
   }
+  if (!(all > 0)) {  // every node drew kernels only whose weights are 0 to rounding
+    all = static_cast<double>(J);
+    for (long j = 0; j < J; ++j) nodes[j] = 1;
+  }
   for (long j = 0; j < J; ++j) nodes[j] = (1 - xi) * nodes[j] / all + xi / static_cast<double>(J);  // (F3)
   const long drawn = draw(nodes, J, uniforms[J * M]);
   for (long i = 0; i < N; ++i) {

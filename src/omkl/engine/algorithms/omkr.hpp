@@ -70,6 +70,7 @@ namespace omkl::omkr::OMKL_ISA {
 using namespace omkl::OMKL_ISA;
 
 constexpr double LOG_HEDGE = -0x1.62e42fefa39efp-1;  // log 0.5
+constexpr double FAR = 1e3;
 
 OMKL_INLINE double step_length(const Schedule &schedule, int64_t t, double weight) {
   return lesser(1, weight * eta_at(schedule, t));
@@ -84,10 +85,12 @@ OMKL_INLINE vec kernel_value(Family family, double rate, vec l2, vec l2_root, ve
       return exp_below_zero(-rate * l1);
     case Family::matern12:
       return exp_below_zero(-rate * l2_root);
-    case Family::matern32:
-      return (1 + rate * l2_root) * exp_below_zero(-rate * l2_root);
+    case Family::matern32: {
+      const vec r = smaller(rate * l2_root, splat(FAR));
+      return (1 + r) * exp_below_zero(-r);
+    }
     default: {
-      const vec r = rate * l2_root;
+      const vec r = smaller(rate * l2_root, splat(FAR));
       return (1 + r + r * r / 3) * exp_below_zero(-r);
     }
   }

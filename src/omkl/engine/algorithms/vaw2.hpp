@@ -107,9 +107,10 @@ inline void run(const Problem &problem, State &state, Scratch &s, Chunk &chunk) 
     if (!bounded(s.f, F.N) || !bounded(&over.f, 1)) return;
     chunk.out[chunk.done] = over.f / (1 + over.q);  // (V4)
 
-    bool usable = is_finite(y);
-    for (long i = 0; i < F.N; ++i) usable &= is_finite(weight * (y - s.f[i]) * work.q[i]);
-    if (!usable || !is_finite(weight * (y - over.f) * over.q)) return;
+    const auto learnable = [=](double f, double q) { return is_finite(weight * q) && is_finite(weight * (y - f) * q); };
+    bool usable = is_finite(y) && learnable(over.f, over.q);
+    for (long i = 0; i < F.N; ++i) usable &= learnable(s.f[i], work.q[i]);
+    if (!usable) return;
     for (long i = 0; i < F.N; ++i) {
       factor_update(state.R + i * work.n * work.stride, work.n, work.stride, work.phi + i * work.stride, weight, 1,
                     work.a, work.b, work.Pz);  // (V1)

@@ -276,3 +276,16 @@ class DOEBERegressor(Regressor, Scaling, doebe.Parameters, parameters=doebe.Para
     >>> evaluate.progressive_val_score(datasets.TrumpApproval(), DOEBERegressor(seed=1), metrics.MAE())
     MAE: 0.378092
     """
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class DOEBEClassifier(Classifier, Scaling, doebe.Parameters, parameters=doebe.Parameters):
+    """DOEBE for labels, with the logistic likelihood; more than two are learned one against the rest.
+
+    Examples
+    --------
+    >>> from river import datasets, evaluate, metrics
+    >>> from omkl.river import DOEBEClassifier
+    >>> evaluate.progressive_val_score(datasets.Phishing(), DOEBEClassifier(seed=1), metrics.Accuracy())
+    Accuracy: 89.03%
+    """

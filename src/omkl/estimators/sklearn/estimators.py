@@ -335,3 +335,16 @@ class DOEBERegressor(Regressor, Scaling, doebe.Parameters, parameters=doebe.Para
     >>> DOEBERegressor(random_state=0).fit(X, y).score(X, y) > 0.7
     True
     """
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class DOEBEClassifier(Classifier, Scaling, doebe.Parameters, parameters=doebe.Parameters):
+    """DOEBE for labels, with the logistic likelihood; more than two are learned one against the rest.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from omkl import DOEBEClassifier
+    >>> DOEBEClassifier(random_state=0).fit(*load_breast_cancer(return_X_y=True)).classes_.tolist()
+    [0, 1]
+    """
