@@ -3,7 +3,7 @@
 import os
 import threading
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +52,7 @@ class ServedModel:
         self.notices: deque[str] = deque(maxlen=NOTICES)
         self.checkpoints = self.failed_checkpoints = self.replayed = 0
         self._writing: threading.Thread | None = None
+        self.unsound: int | None = None  # a record that is learned in part, and has to be taken back
         self._written = 0  # the last record that the checkpoint contains
         self.store = Store(str(folder / LOG), limits)
         try:
@@ -109,6 +110,7 @@ class ServedModel:
         self.model.coverages = (DEFAULT_COVERAGE,)
         self.model.notices.show = self.notices.append
         self.rows_since = 0  # the checkpoint
+        self.unsound = None
         self.accepted = Accepted()
 
     # Learning: by one thread
@@ -117,14 +119,16 @@ class ServedModel:
         """Refuse what the model cannot learn."""
         checks.check(self.model, command, self.limits, self.accepted)
 
-    def record(self, group: list[Command]) -> int:
-        """Write requests to the log; they survive from here on. Returns the number of the record."""
+    def record(self, seq: int, group: list[Command]) -> None:
+        """Write requests to the log, as this record; they survive from here on."""
         ids = [(place, command.id) for place, command in enumerate(group) if command.id is not None]
-        self.store.append(self.seq + 1, commands.encode(group), ids)
-        return self.seq + 1
+        self.store.append(seq, commands.encode(group), ids)
 
-    def apply(self, seq: int, group: list[Command]) -> list[Answer]:
-        """Learn a record of the log; the same record always has the same effect and the same answers."""
+    def apply(self, seq: int, group: list[Command], logged: Callable[[], object] | None = None) -> list[Answer]:
+        """Learn a record of the log; the same record always has the same effect and the same answers.
+
+        `logged` returns when the record is in the log, or raises; then the record must be taken back.
+        """
         first = group[0]
         if first.kind == "forget":
             out: list[Answer] = [self._forget_key(first.key)]
@@ -133,9 +137,11 @@ class ServedModel:
         else:
             out = self._learn_rows(group)
         self.seq = seq
+        if logged is not None:
+            logged()
         for command, answer in zip(group, out, strict=True):
             if command.id is not None:
-                self.store.keep_answer(command.id, json_bytes(answer))
+                self.store.keep_answer(seq, command.id, json_bytes(answer))
         return out
 
     def _learn_rows(self, group: list[Command]) -> list[Answer]:
@@ -200,6 +206,13 @@ class ServedModel:
     def checkpoint(self, wait: bool = False) -> None:
         """Write what was learned; the log up to here is not needed any more once that is on the disk."""
         self.finish_checkpoint(wait=True)
+        if self.unsound is not None:
+            return
+        try:
+            self.store.write_answers()  # of records that are not replayed any more once the checkpoint is there
+        except Refused as error:
+            self.checkpoint_failed(str(error))
+            return
         seq = self.seq
         progress = Progress({"seq": seq, "source": self.source}, records=self.rows)
         data = persist.to_bytes(Checkpoint(self.model, self.history, progress))  # the thread that learns makes it
@@ -214,9 +227,12 @@ class ServedModel:
             self._written = seq
             self.checkpoints += 1
         except OSError as error:
-            self.failed_checkpoints += 1
-            logger.error("%s: the checkpoint cannot be written (%s); the log keeps what was learned", self.folder.name,
-                         error.strerror)  # fmt: skip
+            self.checkpoint_failed(error.strerror or str(error))
+
+    def checkpoint_failed(self, why: str) -> None:
+        """Count and log it."""
+        self.failed_checkpoints += 1
+        logger.error("%s: the checkpoint cannot be written (%s); the log keeps what was learned", self.folder.name, why)
 
     def finish_checkpoint(self, wait: bool) -> None:
         """Shorten the log once a checkpoint has been written."""
