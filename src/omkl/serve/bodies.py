@@ -1,7 +1,8 @@
 """Bodies of requests as rows, and answers as bodies: JSON, JSON lines and Arrow."""
 
 import io
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from types import NoneType
 from typing import Any
 
 import numpy as np
@@ -39,6 +40,11 @@ def parse_rows(body: bytes, kind: str, limits: Limits) -> tuple[list[Row], bool]
         if not isinstance(found, list):
             raise invalid("the body must be a row, {...}, or a list of rows, [{...}, {...}]")
     check_count(len(found), limits)
+    columns = None if single else columns_of(found)
+    if columns is not None and len(columns) <= limits.columns and all(
+        len(name) <= limits.text and is_plain(cells, limits) for name, cells in columns.items()
+    ):
+        return found, single
     return [checked_row(row, number, limits) for number, row in enumerate(found, 1)], single
 
 
@@ -76,17 +82,44 @@ def checked_row(row: object, number: int, limits: Limits) -> Row:
     return row
 
 
+def columns_of(rows: Sequence[Any]) -> dict[str, list[Any]] | None:
+    """The columns of rows that all have the same names; None where they do not, or are no rows."""
+    if set(map(type, rows)) != {dict} or len(set(map(len, rows))) > 1:
+        return None
+    try:
+        return {name: [row[name] for row in rows] for name in rows[0]}
+    except KeyError:
+        return None
+
+
+def is_plain(cells: list[Any], limits: Limits) -> bool:
+    """Whether `checked_row` has nothing to say about these cells."""
+    kinds = set(map(type, cells))
+    if kinds <= {float, bool, NoneType}:
+        return True
+    if kinds == {int}:
+        return min(cells) >= -(2**63) + 1 and max(cells) <= 2**63 - 1
+    return kinds == {str} and max(map(len, cells)) <= limits.text
+
+
 def shown(name: str) -> str:
     """A name for a message."""
     return repr(name if len(name) <= 50 else name[:50] + "...")
 
 
-def batch_of(rows: Sequence[Mapping[str, Any]], first: int) -> Batch:
+def batch_of(rows: Sequence[Row], first: int) -> Batch:
     """Rows as columns; a cell that a row does not have is empty."""
+    columns = {name: of_cells(cells) for name, cells in cells_of(rows).items()}
+    return Batch(np.arange(first, first + len(rows)), columns)
+
+
+def cells_of(rows: Sequence[Row]) -> dict[str, list[Any]]:
+    """The cells of rows by column; None where a row has none."""
+    columns = columns_of(rows)
+    if columns is not None:
+        return columns
     names = dict.fromkeys(name for row in rows for name in row)
-    return Batch(
-        np.arange(first, first + len(rows)), {name: of_cells([row.get(name) for row in rows]) for name in names}
-    )
+    return {name: [row.get(name) for row in rows] for name in names}
 
 
 def read_arrow(body: bytes, limits: Limits) -> pa.Table:
@@ -149,9 +182,8 @@ def arrow_bytes(table: pa.Table) -> bytes:
 def answer_body(answers: list[Row], kind: str, single: bool) -> bytes:
     """Answers for the rows of a request, in the format in which they came."""
     if kind == ARROW:
-        flat = [dict(_flat("", answer)) for answer in answers]
-        names = dict.fromkeys(name for answer in flat for name in answer)
-        return arrow_bytes(pa.table({name: of_cells([answer.get(name) for answer in flat]) for name in names}))
+        columns = dict(_flat("", cells_of(answers)))
+        return arrow_bytes(pa.table({name: of_cells(cells) for name, cells in columns.items()}))
     if kind == LINES:
         return b"".join(json_bytes(answer) + b"\n" for answer in answers)
     return json_bytes(answers[0] if single else answers)
@@ -176,14 +208,17 @@ def _fields(prefix: str, row: Mapping[str, Any], number: int, depth: int) -> Ite
     yield from ((prefix + name, cell) for name, cell in row.items() if type(cell) is not dict)
 
 
-def _flat(prefix: str, answer: Mapping[str, Any]) -> Iterable[tuple[str, Any]]:
-    for name, value in answer.items():
-        if isinstance(value, dict):
-            yield from _flat(f"{prefix}{name}.", value)
-        elif isinstance(value, list) and len(value) == 2:
-            yield from zip((f"{prefix}{name}.lower", f"{prefix}{name}.upper"), value, strict=True)
+def _flat(prefix: str, columns: Mapping[str, list[Any]]) -> Iterator[tuple[str, list[Any]]]:
+    """Columns of plain cells: objects by their names, and intervals by their ends."""
+    for name, cells in columns.items():
+        kinds = set(map(type, cells))
+        if dict in kinds:
+            yield from _flat(f"{prefix}{name}.", cells_of([cell or {} for cell in cells]))
+        elif list in kinds:
+            ends = zip(*(cell or (None, None) for cell in cells), strict=True)
+            yield from zip((f"{prefix}{name}.lower", f"{prefix}{name}.upper"), map(list, ends), strict=True)
         else:
-            yield prefix + name, value
+            yield prefix + name, cells
 
 
 def _compressed(kind: pa.DataType) -> bool:

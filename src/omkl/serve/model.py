@@ -33,7 +33,7 @@ from omkl.stream.prepare import Prepared
 from omkl.stream.raw import DataError
 from omkl.stream.waiting import LATE
 
-PIECE = 128  # rows that are learned while predictions wait
+PIECE = 256  # rows that are learned while predictions wait
 PREDICTED = 256  # rows that are predicted while learning waits
 RECENT = 64  # rows that the dashboard knows
 NOTICES = 20
