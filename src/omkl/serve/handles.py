@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import gc
 import multiprocessing
 import multiprocessing.connection
 import os
@@ -277,6 +278,7 @@ def work(pipe: "multiprocessing.connection.Connection", folder: Path, limits: Li
                 ]
             )
 
+    gc.freeze()  # see server.py
     pipe.send("ready")
     while True:
         try:

@@ -1,6 +1,7 @@
 """The server: uvicorn with one application, time for slow clients that ends, and a stop that loses nothing."""
 
 import asyncio
+import gc
 import socket
 import sys
 from collections.abc import Callable
@@ -133,6 +134,7 @@ async def _serve(
     service = Service(state, limits, every)
     try:
         await service.start(wanted)
+        gc.freeze()  # modules and models, which every large request would have the garbage collector look through
         config = uvicorn.Config(
             make_app(service, tokens), http=protocol(limits.seconds), loop="none", log_config=None, access_log=False,
             proxy_headers=False,
