@@ -22,6 +22,7 @@ from omkl.serve.limits import Limits, Refused
 from omkl.serve.model import CHECKPOINT, LOG, Answer, ServedModel
 from omkl.serve.store import RequestId, Store
 from omkl.serve.writer import Writer
+from omkl.stream.checkpoint import Checkpoint, Progress
 from omkl.stream.options import Options
 from omkl.stream.raw import DataError
 from omkl.stream.run import new_model
@@ -80,6 +81,19 @@ def test_how_requests_are_grouped_changes_nothing(tmp_path: Path) -> None:
         logged(one, group[start:stop])
     assert one.to_bytes() == persist.to_bytes(learned_alone(ROWS)[0])
     one.close()
+
+
+@pytest.mark.parametrize("options", [{}, {"learner": "sfg-mkl"}, {"key": "order"}])
+def test_how_rows_are_sent_changes_nothing(tmp_path: Path, options: dict[str, Any]) -> None:
+    """Neither predictions nor the model and its history: recovery may learn in other pieces."""
+    rows = [{**row, "order": k} for k, row in enumerate(some_rows(700, 3))]
+    found = []
+    for k, size in enumerate((1, 100, 700)):
+        served = made(tmp_path / f"{k}", **options)
+        answers = [answer for start in range(0, 700, size) for answer in learn(served, rows[start : start + size])]
+        found.append((answers, persist.to_bytes(Checkpoint(served.model, served.history, Progress({}, 0)))))
+        served.close()
+    assert found[0] == found[1] == found[2]
 
 
 def test_records_come_back_as_they_were() -> None:

@@ -28,7 +28,7 @@ from omkl.stream.history import History
 from omkl.stream.keyed import ModelPerKey
 from omkl.stream.linear import LinearModel
 from omkl.stream.model import StreamModel
-from omkl.stream.predictions import DEFAULT_COVERAGE, Predictions, concatenated
+from omkl.stream.predictions import DEFAULT_COVERAGE, LateTargets, Predictions, concatenated
 from omkl.stream.prepare import Prepared
 from omkl.stream.raw import DataError
 from omkl.stream.waiting import LATE
@@ -168,14 +168,16 @@ class ServedModel:
             if self.history is None:
                 linear = LinearModel(self.model.task or "regression") if self.model.horizon == 1 else None
                 self.history = History(self.model.task or "regression", (DEFAULT_COVERAGE,), linear)
-        parts = []
-        for piece in pieces(prepared):
+        parts, late = [], LateTargets.none()
+        for piece in pieces(prepared):  # only one, if it has delayed targets
             with self.turns:
                 predictions, late = self.model.learn(piece, self.history, self.history.linear)
-                self.history.update(predictions, late)
             parts.append(predictions)
+        found = concatenated(parts, prepared.keys is not None)
+        with self.turns:
+            self.history.update(found, late)
         self.rows_since += len(batch.rows)
-        return answers_of(concatenated(parts, prepared.keys is not None))
+        return answers_of(found)
 
     def _learn_labels(self, rows: list[Row]) -> Row:
         preparer = self.model.preparer
