@@ -122,7 +122,7 @@ def test_a_client_that_does_not_read_is_cut_off(tmp_path: Path) -> None:
         await send({"type": "http.response.body", "body": bytes(50_000_000)})
 
     async def client() -> bool:
-        config = uvicorn.Config(answer, http=protocol(1.0), loop="none", log_config=None, lifespan="off", ws="none")
+        config = uvicorn.Config(answer, http=protocol(Limits(seconds=1.0)), loop="none", log_config=None, lifespan="off", ws="none")
         with socket.socket() as bound:
             bound.bind(("127.0.0.1", 0))
             server = uvicorn.Server(config)

@@ -1,6 +1,7 @@
 """Bodies of requests as rows, and answers as bodies: JSON, JSON lines and Arrow."""
 
 import io
+import struct
 from collections.abc import Iterator, Mapping, Sequence
 from types import NoneType
 from typing import Any
@@ -17,6 +18,7 @@ JSON, LINES, ARROW = "application/json", "application/x-ndjson", "application/vn
 FORMATS = (JSON, LINES, ARROW)
 Row = dict[str, Any]  # a cell is a number, text, a boolean or None
 MAX_DEPTH = 20
+UNPACKED = 4  # times the size of a body, for tables that are compressed
 
 
 def parse_json(body: bytes) -> Any:
@@ -125,6 +127,7 @@ def cells_of(rows: Sequence[Row]) -> dict[str, list[Any]]:
 def read_arrow(body: bytes, limits: Limits) -> pa.Table:
     """The table of a request in Arrow's format for streams, of columns that are numbers, text, booleans, times."""
     try:
+        _check_unpacked(body, limits)
         reader = pa.ipc.open_stream(io.BytesIO(body))
         if any(_compressed(field.type) for field in reader.schema):
             raise invalid("columns of dictionaries are not taken; cast them to text")
@@ -132,16 +135,55 @@ def read_arrow(body: bytes, limits: Limits) -> pa.Table:
         for part in reader:
             rows, size = rows + part.num_rows, size + part.nbytes
             check_count(max(rows, 1), limits)
-            if size > 4 * limits.body:
-                raise Refused(413, f"the table has more than {4 * limits.body >> 20} MiB")
+            if size > UNPACKED * limits.body:
+                raise _too_large(limits)
             part.validate(full=True)
             parts.append(part)
         table = pa.Table.from_batches(parts, reader.schema).combine_chunks()
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError, OSError, MemoryError) as error:
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError, OSError, MemoryError, struct.error) as error:
         raise Refused(400, f"the body is not an Arrow stream: {_reason(error)}") from None
     check_count(table.num_rows, limits)
     check_table(table, limits)
     return table
+
+
+def _check_unpacked(body: bytes, limits: Limits) -> None:
+    """Refuse a stream of which a few bytes stand for very many, before they are unpacked."""
+    size = 0
+    for message in pa.ipc.MessageReader.open_stream(pa.py_buffer(body)):
+        if message.type == "record batch":
+            size += _unpacked(bytes(message.metadata), bytes(message.body or b""))
+        elif message.type == "dictionary":
+            raise invalid("columns of dictionaries are not taken; cast them to text")
+    if size > UNPACKED * limits.body:
+        raise _too_large(limits)
+
+
+def _unpacked(about: bytes, body: bytes) -> int:
+    """Bytes of a batch of rows whose buffers may be compressed, by what each says of itself; a few are as they are.
+
+    The description is a FlatBuffer: a table begins with the distance to the list of the places of its fields.
+    """
+
+    def place(table: int, field: int) -> int:
+        fields = table - struct.unpack_from("<i", about, table)[0]
+        size, _, *places = struct.unpack_from(f"<HH{field + 1}H", about.ljust(fields + 64, b"\0"), fields)
+        return table + places[field] if 4 + 2 * field < size and places[field] else 0
+
+    def follow(at: int) -> int:
+        return int(at + struct.unpack_from("<I", about, at)[0])
+
+    batch = follow(place(follow(0), 2))
+    if not place(batch, 3) or not place(batch, 2):  # no compression, or no buffers
+        return len(body)
+    buffers = follow(place(batch, 2))
+    (count,) = struct.unpack_from("<I", about, buffers)
+    pairs = struct.iter_unpack("<qq", about[buffers + 4 : buffers + 4 + 16 * count])  # of place and length
+    return sum(max(struct.unpack_from("<q", body, start)[0], length) for start, length in pairs if length)
+
+
+def _too_large(limits: Limits) -> Refused:
+    return Refused(413, f"the table has more than {UNPACKED * limits.body >> 20} MiB")
 
 
 def check_table(table: pa.Table, limits: Limits) -> None:

@@ -34,6 +34,7 @@ from omkl.stream.raw import DataError
 from omkl.stream.waiting import LATE
 
 PIECE = 256  # rows that are learned while predictions wait
+LABELS = 16  # that came later, each a row that is learned by itself
 PREDICTED = 256  # rows that are predicted while learning waits
 RECENT = 64  # rows that the dashboard knows
 NOTICES = 20
@@ -182,15 +183,15 @@ class ServedModel:
     def _learn_labels(self, rows: list[Row]) -> Row:
         preparer = self.model.preparer
         assert preparer.key is not None
-        waiting = [row for row in rows if row["key"] in preparer.waiting.rows]
-        if waiting:
+        known = {row["key"] for row in rows if row["key"] in preparer.waiting.rows}
+        waiting = [row for row in rows if row["key"] in known]
+        for start in range(0, len(waiting), LABELS):
+            part = waiting[start : start + LABELS]
+            batch = batch_of([{preparer.key: row["key"], self.model.target: row["target"]} for row in part], self.rows)
             some = next(iter(self.model.encoder.columns), "no column")  # no row of this batch has features
-            batch = batch_of(
-                [{preparer.key: row["key"], self.model.target: row["target"]} for row in waiting], self.rows
-            )
-            batch.columns[some] = pa.nulls(len(waiting), pa.string())
-            self._run(batch._replace(rows=np.full(len(waiting), max(self.rows, 1))))
-        unknown = [row["key"] for row in rows if row not in waiting]
+            batch.columns[some] = pa.nulls(len(part), pa.string())
+            self._run(batch._replace(rows=np.full(len(part), max(self.rows, 1))))
+        unknown = [row["key"] for row in rows if row["key"] not in known]
         return {"learned": len(waiting), "unknown": unknown}
 
     def _forget_key(self, key: str) -> Row:
