@@ -75,7 +75,7 @@ def mapped(change: Callable[[str, object], object], value: object, name: str = "
     if not isinstance(value, tuple):
         return change(name, value)
     start = f"{name}." if name else ""
-    parts = [
+    parts: list[Any] = [
         mapped(change, part, f"{start}{field}") if isinstance(part, tuple) else change(f"{start}{field}", part)
         for field, part in zip(getattr(value, "_fields", range(len(value))), value, strict=True)
     ]

@@ -18,6 +18,7 @@ JSON, LINES, ARROW = "application/json", "application/x-ndjson", "application/vn
 FORMATS = (JSON, LINES, ARROW)
 Row = dict[str, Any]  # a cell is a number, text, a boolean or None
 MAX_DEPTH = 20
+UNREADABLE = (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError)
 UNPACKED = 4  # times the size of a body, for tables that are compressed
 
 
@@ -43,8 +44,10 @@ def parse_rows(body: bytes, kind: str, limits: Limits) -> tuple[list[Row], bool]
             raise invalid("the body must be a row, {...}, or a list of rows, [{...}, {...}]")
     check_count(len(found), limits)
     columns = None if single else columns_of(found)
-    if columns is not None and len(columns) <= limits.columns and all(
-        len(name) <= limits.text and is_plain(cells, limits) for name, cells in columns.items()
+    if (
+        columns is not None
+        and len(columns) <= limits.columns
+        and all(len(name) <= limits.text and is_plain(cells, limits) for name, cells in columns.items())
     ):
         return found, single
     return [checked_row(row, number, limits) for number, row in enumerate(found, 1)], single
@@ -100,7 +103,7 @@ def is_plain(cells: list[Any], limits: Limits) -> bool:
     if kinds <= {float, bool, NoneType}:
         return True
     if kinds == {int}:
-        return min(cells) >= -(2**63) + 1 and max(cells) <= 2**63 - 1
+        return bool(-(2**63) < min(cells) and max(cells) < 2**63)
     return kinds == {str} and max(map(len, cells)) <= limits.text
 
 
@@ -140,7 +143,7 @@ def read_arrow(body: bytes, limits: Limits) -> pa.Table:
             part.validate(full=True)
             parts.append(part)
         table = pa.Table.from_batches(parts, reader.schema).combine_chunks()
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError, OSError, MemoryError, struct.error) as error:
+    except (*UNREADABLE, OSError, MemoryError, struct.error) as error:
         raise Refused(400, f"the body is not an Arrow stream: {_reason(error)}") from None
     check_count(table.num_rows, limits)
     check_table(table, limits)
@@ -152,14 +155,14 @@ def _check_unpacked(body: bytes, limits: Limits) -> None:
     size = 0
     for message in pa.ipc.MessageReader.open_stream(pa.py_buffer(body)):
         if message.type == "record batch":
-            size += _unpacked(bytes(message.metadata), bytes(message.body or b""))
+            size += _unpacked(memoryview(message.metadata), memoryview(message.body))
         elif message.type == "dictionary":
             raise invalid("columns of dictionaries are not taken; cast them to text")
     if size > UNPACKED * limits.body:
         raise _too_large(limits)
 
 
-def _unpacked(about: bytes, body: bytes) -> int:
+def _unpacked(about: memoryview, body: memoryview) -> int:
     """Bytes of a batch of rows whose buffers may be compressed, by what each says of itself; a few are as they are.
 
     The description is a FlatBuffer: a table begins with the distance to the list of the places of its fields.
@@ -167,8 +170,9 @@ def _unpacked(about: bytes, body: bytes) -> int:
 
     def place(table: int, field: int) -> int:
         fields = table - struct.unpack_from("<i", about, table)[0]
-        size, _, *places = struct.unpack_from(f"<HH{field + 1}H", about.ljust(fields + 64, b"\0"), fields)
-        return table + places[field] if 4 + 2 * field < size and places[field] else 0
+        at, (size,) = 4 + 2 * field, struct.unpack_from("<H", about, fields)
+        found: int = struct.unpack_from("<H", about, fields + at)[0] if at < size else 0
+        return table + found if found else 0
 
     def follow(at: int) -> int:
         return int(at + struct.unpack_from("<I", about, at)[0])

@@ -44,7 +44,7 @@ def protocol(limits: Limits) -> type[HttpToolsProtocol]:
                 self.transport.close()
                 return
             if self._since is None and (self.cycle is None or self.cycle.response_complete):
-                self._since = self.loop.time()  # an empty line may come before a request, and need not be followed by one
+                self._since = self.loop.time()  # also for an empty line, which need not be followed by a request
             super().data_received(data)
 
         def connection_made(self, transport: Any) -> None:

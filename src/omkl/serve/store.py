@@ -118,8 +118,8 @@ class Store:
     def keep_answer(self, seq: int, given: RequestId, answer: bytes) -> None:
         """Remember the answer to a request of this record, unless its id was forgotten; the next transaction writes it.
 
-        A crash before that loses nothing: the record is replayed, and has the same answer. That is why no checkpoint may
-        contain the record before its answers are written.
+        A crash before that loses nothing: the record is replayed, and has the same answer. So no checkpoint may contain
+        the record before its answers are written.
         """
         known = self.known.get(given.id)
         if known is None or known.seq != seq:  # forgotten while the log still has its record

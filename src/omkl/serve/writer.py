@@ -143,7 +143,7 @@ class Writer:
         except Exception as error:
             return [(command, self._failed(error)) for command in group]
         try:
-            return list(zip(group, served.apply(seq, group, logged and logged.result), strict=True))
+            return list(zip(group, served.apply(seq, group, None if logged is None else logged.result), strict=True))
         except Exception as error:
             failed = self._failed(error)
             self._log_failed = logged is not None and logged.exception() is not None
