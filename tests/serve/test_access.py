@@ -189,7 +189,7 @@ def test_a_model_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.Monk
             service.upload(b"file")
         assert refused.value.status == 507
     with monkeypatch.context() as patch:
-        patch.setattr("omkl.persist.write_atomically", full)
+        patch.setattr("omkl.persist.save", full)
         with pytest.raises(Refused, match=r"cannot be written \(No space left on device\); none was added") as refused:
             asyncio.run(service.create("new", start))
         assert refused.value.status == 507
