@@ -103,7 +103,7 @@ def is_plain(cells: list[Any], limits: Limits) -> bool:
     if kinds <= {float, bool, NoneType}:
         return True
     if kinds == {int}:
-        return bool(-(2**63) < min(cells) and max(cells) < 2**63)
+        return bool(min(cells) > -(2**63) and max(cells) < 2**63)
     return kinds == {str} and max(map(len, cells)) <= limits.text
 
 
