@@ -74,10 +74,10 @@ def mapped(change: Callable[[str, object], object], value: object, name: str = "
     """
     if not isinstance(value, tuple):
         return change(name, value)
-    names = getattr(value, "_fields", range(len(value)))
-    parts = [
-        mapped(change, part, f"{name}.{field}" if name else str(field))
-        for field, part in zip(names, value, strict=True)
+    start = f"{name}." if name else ""
+    parts: list[Any] = [
+        mapped(change, part, f"{start}{field}") if isinstance(part, tuple) else change(f"{start}{field}", part)
+        for field, part in zip(getattr(value, "_fields", range(len(value))), value, strict=True)
     ]
     return type(value)(*parts) if hasattr(value, "_fields") else tuple(parts)
 

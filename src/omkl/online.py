@@ -263,7 +263,8 @@ class Online(Locked):
     def extra(self) -> Vector:
         """(shape.extras,): the algorithm's further values about the next round, such as half widths of intervals."""
         out = np.empty(self.shape.extras)
-        self.look(lambda *_: self._runner.extra(out))
+        with self._lock:  # not `look`, which gathers the whole state
+            self._runner.extra(out)
         return out
 
     @property

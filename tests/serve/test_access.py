@@ -4,16 +4,21 @@ import contextlib
 import socket
 import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from command import omkl
 from serving import Service, get, serving, some_rows
+from uvicorn.server import ServerState
 
 from omkl.serve import Client, ServiceError
+from omkl.serve.access import Tokens
+from omkl.serve.calls import Call
 from omkl.serve.commands import Command
 from omkl.serve.limits import Limits, Refused
 from omkl.serve.model import ServedModel
+from omkl.serve.server import protocol
 from omkl.serve.turns import Turns
 from omkl.serve.writer import Writer
 
@@ -74,7 +79,6 @@ def test_other_addresses_need_tokens(tmp_path: Path) -> None:
 def test_slow_clients_are_cut_off(tmp_path: Path) -> None:
     import asyncio
 
-    from omkl.serve.access import Tokens
     from omkl.serve.server import _serve, listen
     from omkl.serve.service import Start
     from omkl.stream.options import Options
@@ -89,7 +93,8 @@ def test_slow_clients_are_cut_off(tmp_path: Path) -> None:
         )
         found = []
         head = b"POST /learn HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
-        for sent in (b"", b"GET /health HTTP/1.1\r\nHost: loc", head + b"Content-Length: 9\r\n\r\n{"):
+        whole = b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n"
+        for sent in (b"", whole[:30], head + b"Content-Length: 9\r\n\r\n{", whole + b"\r\n"):
             for _ in range(100):
                 with contextlib.suppress(OSError):
                     reader, writer = await asyncio.open_connection("127.0.0.1", port)
@@ -104,9 +109,94 @@ def test_slow_clients_are_cut_off(tmp_path: Path) -> None:
         return found
 
     with bound:
-        nothing, half, slow = asyncio.run(both())
+        nothing, half, slow, empty = asyncio.run(both())
     assert (nothing, half) == (b"", b"")
+    assert empty.endswith(b'{"status":"ok"}')  # an empty line after a request is no beginning of another
     assert slow.startswith(b"HTTP/1.1 408")
+
+
+@pytest.mark.parametrize("end", [b"X: ", b"A: b\r\nX: "])
+def test_headers_without_end(end: bytes) -> None:
+    import asyncio
+
+    import uvicorn
+
+    async def answer(scope: Any, receive: Any, send: Any) -> None:
+        raise AssertionError("the headers were not whole")
+
+    class Transport(asyncio.Transport):
+        closed, written = False, b""
+
+        def write(self, data: Any) -> None:
+            self.written += data
+
+        def close(self) -> None:
+            self.closed = True
+
+    async def client() -> Transport:
+        config = uvicorn.Config(answer, http=protocol(Limits()), log_config=None, lifespan="off", ws="none")
+        config.load()
+        line = config.http_protocol_class(config=config, server_state=ServerState(), app_state={})  # type: ignore[operator]
+        transport = Transport()
+        line.connection_made(transport)
+        line.data_received(b"GET / HTTP/1.1\r\nHost: localhost\r\n" + end)
+        for _ in range(100):
+            if transport.closed:
+                break
+            line.data_received(b"a" * 1000)
+        line.connection_lost(None)
+        return transport
+
+    found = asyncio.run(client())
+    assert found.closed
+    assert found.written.startswith(b"HTTP/1.1 431")
+
+
+def test_bytes_of_unanswered_requests_are_bounded() -> None:
+    import asyncio
+
+    service = SimpleNamespace(limits=Limits(bodies=100), held=0)
+    scope = {"headers": [], "query_string": b""}
+
+    async def receive() -> dict[str, Any]:
+        return {"type": "http.request", "body": b"x" * 60, "more_body": False}
+
+    first, second = (Call(service, Tokens(), scope, receive, "learn") for _ in range(2))  # type: ignore[arg-type]
+    asyncio.run(first.body())
+    with pytest.raises(Refused, match="try again later") as refused:
+        asyncio.run(second.body())
+    assert refused.value.status == 429
+    first.release()
+    asyncio.run(second.body())
+    second.release()
+    assert service.held == 0
+
+
+def test_a_model_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import asyncio
+
+    from omkl.serve import service as of
+    from omkl.stream.options import Options
+
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device", "/a/path")
+
+    service = of.Service(tmp_path, Limits())
+    start = of.Start("new", None, Options(target="y", task="regression"))
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "write_bytes", full)
+        with pytest.raises(Refused, match="No space left on device") as refused:
+            service.upload(b"file")
+        assert refused.value.status == 507
+    with monkeypatch.context() as patch:
+        patch.setattr("omkl.persist.save", full)
+        with pytest.raises(Refused, match=r"cannot be written \(No space left on device\); none was added") as refused:
+            asyncio.run(service.create("new", start))
+        assert refused.value.status == 507
+    assert list(tmp_path.iterdir()) == []
+    asyncio.run(service.create("new", start))
+    assert list(service.handles) == ["new"]
+    service.close()
 
 
 @pytest.mark.slow
@@ -115,14 +205,13 @@ def test_a_client_that_does_not_read_is_cut_off(tmp_path: Path) -> None:
 
     import uvicorn
 
-    from omkl.serve.server import protocol
-
     async def answer(scope: Any, receive: Any, send: Any) -> None:
         await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"50000000")]})
         await send({"type": "http.response.body", "body": bytes(50_000_000)})
 
     async def client() -> bool:
-        config = uvicorn.Config(answer, http=protocol(1.0), loop="none", log_config=None, lifespan="off", ws="none")
+        http = protocol(Limits(seconds=1.0))
+        config = uvicorn.Config(answer, http=http, loop="none", log_config=None, lifespan="off", ws="none")
         with socket.socket() as bound:
             bound.bind(("127.0.0.1", 0))
             server = uvicorn.Server(config)

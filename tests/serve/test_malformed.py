@@ -1,6 +1,8 @@
 """Malformed requests, made from the description of the interface: no internal error, no growth, and the same model."""
 
+import contextlib
 import http.client
+import io
 import json
 import random
 import string
@@ -8,12 +10,13 @@ import tracemalloc
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from serving import Service, get, learned_alone, serving, some_rows
 
 from omkl import persist
 from omkl.serve import Client
-from omkl.serve.bodies import ARROW, JSON, LINES, parse_rows
+from omkl.serve.bodies import ARROW, JSON, LINES, parse_rows, read_arrow
 from omkl.serve.limits import Limits, Refused
 
 ODD = (
@@ -210,3 +213,33 @@ def test_malformed_requests(tmp_path: Path) -> None:
 @pytest.mark.soak
 def test_many_malformed_requests(tmp_path: Path) -> None:
     fuzz(tmp_path, 10_000, seed=1)
+
+
+def stream_of(table: pa.Table, compression: str | None) -> bytes:
+    out = io.BytesIO()
+    with pa.ipc.new_stream(out, table.schema, options=pa.ipc.IpcWriteOptions(compression=compression)) as writer:
+        writer.write_table(table, max_chunksize=40)
+    return out.getvalue()
+
+
+@pytest.mark.parametrize("compression", [None, "lz4", "zstd"])
+def test_tables_may_be_compressed(compression: str | None) -> None:
+    table = pa.table({"a": [1.5, None] * 50, "b": ["text"] * 100, "c": [True] * 100})
+    body = stream_of(table, compression)
+    assert read_arrow(body, Limits()).equals(table)
+    chance = random.Random(0)
+    for _ in range(300):
+        damaged = bytearray(body)
+        for _ in range(chance.randrange(1, 4)):
+            damaged[chance.randrange(len(damaged))] = chance.randrange(256)
+        with contextlib.suppress(Refused):
+            read_arrow(bytes(damaged), Limits())
+
+
+def test_a_few_bytes_that_stand_for_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    body = stream_of(pa.table({"a": ["0" * 40_000] * 2_000}), "zstd")
+    assert len(body) < 100_000
+    monkeypatch.setattr(pa.ipc, "open_stream", lambda *_: pytest.fail("it was unpacked"))
+    with pytest.raises(Refused, match="more than 64 MiB") as refused:
+        read_arrow(body, Limits())
+    assert refused.value.status == 413

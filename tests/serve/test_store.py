@@ -16,11 +16,13 @@ from omkl import persist
 from omkl.errors import ModelFileError
 from omkl.notices import Notices
 from omkl.serve import checks
+from omkl.serve.bodies import json_bytes
 from omkl.serve.commands import Command, decode, encode
 from omkl.serve.limits import Limits, Refused
 from omkl.serve.model import CHECKPOINT, LOG, Answer, ServedModel
 from omkl.serve.store import RequestId, Store
 from omkl.serve.writer import Writer
+from omkl.stream.checkpoint import Checkpoint, Progress
 from omkl.stream.options import Options
 from omkl.stream.raw import DataError
 from omkl.stream.run import new_model
@@ -36,7 +38,14 @@ def made(folder: Path, **options: Any) -> ServedModel:
 def learn(served: ServedModel, rows: list[dict[str, Any]], id: str | None = None) -> Answer:
     command = Command("rows", rows, id=None if id is None else RequestId(id, 0))
     served.check(command)
-    return served.apply(served.record([command]), [command])[0]
+    return logged(served, [command])[0]
+
+
+def logged(served: ServedModel, group: list[Command]) -> list[Answer]:
+    """What a group learns, once it is in the log."""
+    seq = served.seq + 1
+    served.record(seq, group)
+    return served.apply(seq, group)
 
 
 def crash(served: ServedModel, to: Path) -> Path:
@@ -69,9 +78,43 @@ def test_how_requests_are_grouped_changes_nothing(tmp_path: Path) -> None:
     for start, stop in ((0, 1), (1, 30), (30, 60)):
         for command in group[start:stop]:
             one.check(command)
-        one.apply(one.record(group[start:stop]), group[start:stop])
+        logged(one, group[start:stop])
     assert one.to_bytes() == persist.to_bytes(learned_alone(ROWS)[0])
     one.close()
+
+
+@pytest.mark.parametrize("options", [{}, {"learner": "sfg-mkl"}, {"key": "order"}])
+def test_how_rows_are_sent_changes_nothing(tmp_path: Path, options: dict[str, Any]) -> None:
+    """Neither predictions nor the model and its history: recovery may learn in other pieces."""
+    rows = [{**row, "order": k} for k, row in enumerate(some_rows(400, 3))]
+    found = []
+    for k, size in enumerate((23, 400)):
+        served = made(tmp_path / f"{k}", **options)
+        answers = [answer for start in range(0, 400, size) for answer in learn(served, rows[start : start + size])]
+        found.append((answers, persist.to_bytes(Checkpoint(served.model, served.history, Progress({}, 0)))))
+        served.close()
+    assert found[0] == found[1]
+
+
+def test_delayed_targets_are_learned_in_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = [{**row, "order": f"{k}"} for k, row in enumerate(some_rows(60, 3))]
+    found, held = [], list[int]()
+    run = ServedModel._run
+    monkeypatch.setattr(ServedModel, "_run", lambda self, batch: held.append(len(batch.rows)) or run(self, batch))
+    for most in (4, 1000):
+        monkeypatch.setattr("omkl.serve.model.LABELS", most)
+        held.clear()
+        served = made(tmp_path / f"{most}", key="order")
+        learn(served, rows[:20])
+        learn(served, [{name: cell for name, cell in row.items() if name != "y"} for row in rows[20:]])
+        labels = [{"key": row["order"], "target": row["y"]} for row in rows[20:50]]
+        (answer,) = logged(served, [Command("labels", [*labels, {"key": "none", "target": 1.0}])])
+        assert answer == {"learned": 30, "unknown": ["none"]}
+        assert max(held[2:]) == min(most, 30)
+        learn(served, rows[:3])
+        found.append(persist.to_bytes(Checkpoint(served.model, served.history, Progress({}, 0))))
+        served.close()
+    assert found[0] == found[1]
 
 
 def test_records_come_back_as_they_were() -> None:
@@ -156,8 +199,8 @@ def test_a_request_that_cannot_be_learned_is_taken_back(tmp_path: Path, monkeypa
     answered: list[tuple[Command, Answer]] = []
     apply = ServedModel.apply
 
-    def fails(self: ServedModel, seq: int, group: list[Command]) -> list[Answer]:
-        out = apply(self, seq, group)
+    def fails(self: ServedModel, seq: int, group: list[Command], logged: Any = None) -> list[Answer]:
+        out = apply(self, seq, group, logged)
         if any(command.rows[0].get("a") == 0.125 for command in group):
             raise ValueError("the model cannot learn this")  # after it has changed
         return out
@@ -180,10 +223,10 @@ def test_ids_and_answers_are_bounded(tmp_path: Path) -> None:
     store = Store(str(tmp_path / LOG), Limits(ids=5, answers=1000))
     for k in range(1, 21):
         store.append(k, b"x", [(0, RequestId(f"{k}", k))])
-        store.keep_answer(RequestId(f"{k}", k), b"a" * 10)
+        store.keep_answer(k, RequestId(f"{k}", k), b"a" * 10)
     assert list(store.known) == [f"{k}" for k in range(16, 21)]
     store.append(21, b"x", [(0, RequestId("21", 21))])
-    store.keep_answer(RequestId("21", 21), b"a" * 2000)
+    store.keep_answer(21, RequestId("21", 21), b"a" * 2000)
     store.append(22, b"x", [(0, RequestId("22", 22))])
     assert "20" not in store.known
     store.truncate(22)
@@ -192,6 +235,120 @@ def test_ids_and_answers_are_bounded(tmp_path: Path) -> None:
     again = Store(str(tmp_path / LOG), Limits(ids=5, answers=1000))
     assert set(again.known) <= {"21", "22"}
     again.close()
+
+
+def test_an_id_keeps_its_answer_where_a_checkpoint_has_its_record(tmp_path: Path) -> None:
+    served = made(tmp_path / "m")
+    answer = learn(served, ROWS[:2], "only")
+    truncate, served.store.truncate = served.store.truncate, lambda seq: None  # type: ignore[method-assign]
+    served.checkpoint(wait=True)  # and a crash before the log is shortened
+    again = ServedModel(crash(served, tmp_path / "copy"), Limits())
+    assert again.replayed == 0
+    assert again.store.answer("only") == json_bytes(answer)
+    again.close()
+    truncate(served.seq)
+    served.close()
+
+
+def test_ids_that_are_forgotten_before_their_record(tmp_path: Path) -> None:
+    served = made(tmp_path / "m")
+    served.store.limits = limits = Limits(ids=2)
+    for k, row in enumerate(ROWS[:6]):
+        learn(served, [row], f"id {k % 5}")  # the first comes again once it is forgotten
+    again = ServedModel(crash(served, tmp_path / "copy"), limits)
+    assert again.rows == 6
+    assert list(again.store.known)[-2:] == ["id 4", "id 0"]
+    assert again.store.answer("id 0") == served.store.answer("id 0")
+    again.close()
+    served.close()
+
+
+def test_a_log_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    served = made(tmp_path / "m")
+    answered: list[tuple[Command, Answer]] = []
+    writer = Writer(served, answered.extend)
+    assert not isinstance(writer._learned([Command("rows", ROWS[:10])])[0][1], Refused)
+    before = served.to_bytes()
+    append, full = Store.append, Refused(507, "the disk is full")
+
+    def fails(*_: object) -> None:
+        raise full
+
+    monkeypatch.setattr(Store, "append", fails)
+    group = [Command("rows", [row]) for row in ROWS[10:12]]
+    assert [answer for _, answer in writer._learned(group)] == [full, full]
+    assert served.to_bytes() == before  # it had been learned while it was written
+    assert writer.rollbacks == 1
+    assert writer._learned(group[:1])[0][1] is full
+    assert writer.rollbacks == 1  # while the log fails, nothing is learned before it is written
+    monkeypatch.setattr(Store, "append", append)
+    assert [answer[0]["row"] for _, answer in writer._learned(group)] == [11, 12]  # type: ignore[index]
+    assert [answer[0]["row"] for _, answer in writer._learned([Command("rows", [ROWS[12]])])] == [13]  # type: ignore[index]
+    assert served.to_bytes() == persist.to_bytes(learned_alone(ROWS[:13])[0])
+    writer.close()
+
+
+def test_what_cannot_be_taken_back_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    served = made(tmp_path / "m")
+    learn(served, ROWS[:10])
+    answered: list[tuple[Command, Answer]] = []
+    writer = Writer(served, answered.extend)
+    apply, remove = ServedModel.apply, Store.remove
+
+    def fails(self: ServedModel, *args: Any) -> list[Answer]:
+        apply(self, *args)
+        raise ValueError("the model cannot learn this")
+
+    def full(*_: object) -> None:
+        raise Refused(507, "the disk is full")
+
+    monkeypatch.setattr(ServedModel, "apply", fails)
+    monkeypatch.setattr(Store, "remove", full)
+    checkpoint = (served.folder / CHECKPOINT).read_bytes()
+    for row in ROWS[10:12]:  # of these the second finds the model as the first has left it
+        writer.submit(Command("rows", [row]))
+        _wait_for(writer)
+    served.checkpoint(wait=True)
+    assert (served.folder / CHECKPOINT).read_bytes() == checkpoint  # what is half learned is not kept
+    monkeypatch.setattr(ServedModel, "apply", apply)
+    writer.submit(Command("rows", [ROWS[10]]))
+    _wait_for(writer)
+    monkeypatch.setattr(Store, "remove", remove)
+    writer.submit(Command("rows", [ROWS[10]]))
+    writer.close()
+    *refused, (_, last) = answered
+    assert [answer.status for _, answer in refused if isinstance(answer, Refused)] == [422, 507, 507]
+    assert last[0]["row"] == 11  # type: ignore[index]
+    again = ServedModel(served.folder, Limits())
+    assert again.to_bytes() == persist.to_bytes(learned_alone(ROWS[:11])[0])
+    again.close()
+
+
+def test_a_checkpoint_that_cannot_be_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    served = made(tmp_path / "m")
+    answered: list[tuple[Command, Answer]] = []
+    writer = Writer(served, answered.extend, every=1)
+
+    def fails(*_: object) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr(persist, "to_bytes", fails)
+    writer._checkpointed = -1e9
+    for row in ROWS[:2]:
+        writer.submit(Command("rows", [row]))
+        _wait_for(writer)
+    monkeypatch.undo()
+    assert [answer[0]["row"] for _, answer in answered] == [1, 2]  # type: ignore[index]
+    assert served.failed_checkpoints == 1
+    writer.close()
+
+
+def _wait_for(writer: Writer) -> None:
+    """Until the queue is empty."""
+    deadline = time.monotonic() + 10
+    while writer.waiting[0] and time.monotonic() < deadline:
+        time.sleep(0.01)
+    time.sleep(0.3)
 
 
 def test_the_log_is_bounded_where_checkpoints_fail(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,7 +2,7 @@
 
 import hmac
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -80,8 +80,8 @@ def _name(host: str) -> str:
     return host.partition("]")[0] + "]" if host.startswith("[") else host.partition(":")[0]
 
 
-async def body_of(headers: Headers, receive: Receive, limits: Limits) -> bytes:
-    """The body of a request, which must not be too large."""
+async def body_of(headers: Headers, receive: Receive, limits: Limits, hold: Callable[[int], None]) -> bytes:
+    """The body of a request, which must not be too large; `hold` may refuse each part, by its size."""
     too_large = f"a request may have {limits.body >> 10:,} KiB"
     length = headers.get("content-length", "0")
     if not length.isdigit() or int(length) > limits.body:
@@ -98,4 +98,5 @@ async def body_of(headers: Headers, receive: Receive, limits: Limits) -> bytes:
         size, more = size + len(parts[-1]), message["more_body"]
         if size > limits.body:
             raise Refused(413, too_large)
+        hold(len(parts[-1]))
     return b"".join(parts)

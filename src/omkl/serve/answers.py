@@ -20,10 +20,11 @@ def answers_of(predictions: Predictions, all_probabilities: bool = False) -> lis
     if predictions.lower is not None and predictions.upper is not None and predictions.coverages:
         ends = _finite(np.stack((predictions.lower, predictions.upper), axis=2))  # (n, coverages, 2)
         names = [str(coverage) for coverage in predictions.coverages]
-        for answer, pairs in zip(out, ends, strict=True):
-            if len(names) == 1:
-                answer["interval"] = pairs[0]
-            else:
+        if len(names) == 1:
+            for answer, (pair,) in zip(out, ends, strict=True):
+                answer["interval"] = pair
+        else:
+            for answer, pairs in zip(out, ends, strict=True):
                 answer["intervals"] = dict(zip(names, pairs, strict=True))
     if predictions.probability is not None:
         for answer, probability in zip(out, predictions.probability.tolist(), strict=True):

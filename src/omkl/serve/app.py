@@ -91,6 +91,8 @@ class Endpoint:
             else:
                 logger.error("internal error in %s", verb, exc_info=error)
                 response = refusal(Refused(500, "internal error"))
+        finally:
+            call.release()
         response.raw_headers += HEADERS
         seconds = time.perf_counter() - began
         self.service.meters.add(verb, response.status_code, call.model, seconds, call.rows)

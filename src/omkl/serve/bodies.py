@@ -1,7 +1,9 @@
 """Bodies of requests as rows, and answers as bodies: JSON, JSON lines and Arrow."""
 
 import io
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import struct
+from collections.abc import Iterator, Mapping, Sequence
+from types import NoneType
 from typing import Any
 
 import numpy as np
@@ -16,6 +18,8 @@ JSON, LINES, ARROW = "application/json", "application/x-ndjson", "application/vn
 FORMATS = (JSON, LINES, ARROW)
 Row = dict[str, Any]  # a cell is a number, text, a boolean or None
 MAX_DEPTH = 20
+UNREADABLE = (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError)
+UNPACKED = 4  # times the size of a body, for tables that are compressed
 
 
 def parse_json(body: bytes) -> Any:
@@ -39,6 +43,13 @@ def parse_rows(body: bytes, kind: str, limits: Limits) -> tuple[list[Row], bool]
         if not isinstance(found, list):
             raise invalid("the body must be a row, {...}, or a list of rows, [{...}, {...}]")
     check_count(len(found), limits)
+    columns = None if single else columns_of(found)
+    if (
+        columns is not None
+        and len(columns) <= limits.columns
+        and all(len(name) <= limits.text and is_plain(cells, limits) for name, cells in columns.items())
+    ):
+        return found, single
     names: dict[str, str] = {}
     return [checked_row(row, number, limits, names) for number, row in enumerate(found, 1)], single
 
@@ -79,22 +90,50 @@ def checked_row(row: object, number: int, limits: Limits, names: dict[str, str])
     return row
 
 
+def columns_of(rows: Sequence[Any]) -> dict[str, list[Any]] | None:
+    """The columns of rows that all have the same names; None where they do not, or are no rows."""
+    if set(map(type, rows)) != {dict} or len(set(map(len, rows))) > 1:
+        return None
+    try:
+        return {name: [row[name] for row in rows] for name in rows[0]}
+    except KeyError:
+        return None
+
+
+def is_plain(cells: list[Any], limits: Limits) -> bool:
+    """Whether `checked_row` has nothing to say about these cells."""
+    kinds = set(map(type, cells))
+    if kinds <= {float, bool, NoneType}:
+        return True
+    if kinds == {int}:
+        return bool(min(cells) > -(2**63) and max(cells) < 2**63)
+    return kinds == {str} and max(map(len, cells)) <= limits.text
+
+
 def shown(name: str) -> str:
     """A name for a message."""
     return repr(name if len(name) <= 50 else name[:50] + "...")
 
 
-def batch_of(rows: Sequence[Mapping[str, Any]], first: int) -> Batch:
+def batch_of(rows: Sequence[Row], first: int) -> Batch:
     """Rows as columns; a cell that a row does not have is empty."""
+    columns = {name: of_cells(cells) for name, cells in cells_of(rows).items()}
+    return Batch(np.arange(first, first + len(rows)), columns)
+
+
+def cells_of(rows: Sequence[Row]) -> dict[str, list[Any]]:
+    """The cells of rows by column; None where a row has none."""
+    columns = columns_of(rows)
+    if columns is not None:
+        return columns
     names = dict.fromkeys(name for row in rows for name in row)
-    return Batch(
-        np.arange(first, first + len(rows)), {name: of_cells([row.get(name) for row in rows]) for name in names}
-    )
+    return {name: [row.get(name) for row in rows] for name in names}
 
 
 def read_arrow(body: bytes, limits: Limits) -> pa.Table:
     """The table of a request in Arrow's format for streams, of columns that are numbers, text, booleans, times."""
     try:
+        _check_unpacked(body, limits)
         reader = pa.ipc.open_stream(io.BytesIO(body))
         if any(_compressed(field.type) for field in reader.schema):
             raise invalid("columns of dictionaries are not taken; cast them to text")
@@ -102,16 +141,56 @@ def read_arrow(body: bytes, limits: Limits) -> pa.Table:
         for part in reader:
             rows, size = rows + part.num_rows, size + part.nbytes
             check_count(max(rows, 1), limits)
-            if size > 4 * limits.body:
-                raise Refused(413, f"the table has more than {4 * limits.body >> 20} MiB")
+            if size > UNPACKED * limits.body:
+                raise _too_large(limits)
             part.validate(full=True)
             parts.append(part)
         table = pa.Table.from_batches(parts, reader.schema).combine_chunks()
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError, OSError, MemoryError) as error:
+    except (*UNREADABLE, OSError, MemoryError, struct.error) as error:
         raise Refused(400, f"the body is not an Arrow stream: {_reason(error)}") from None
     check_count(table.num_rows, limits)
     check_table(table, limits)
     return table
+
+
+def _check_unpacked(body: bytes, limits: Limits) -> None:
+    """Refuse a stream of which a few bytes stand for very many, before they are unpacked."""
+    size = 0
+    for message in pa.ipc.MessageReader.open_stream(pa.py_buffer(body)):
+        if message.type == "record batch":
+            size += _unpacked(memoryview(message.metadata), memoryview(message.body))
+        elif message.type == "dictionary":
+            raise invalid("columns of dictionaries are not taken; cast them to text")
+    if size > UNPACKED * limits.body:
+        raise _too_large(limits)
+
+
+def _unpacked(about: memoryview, body: memoryview) -> int:
+    """Bytes of a batch of rows whose buffers may be compressed, by what each says of itself; a few are as they are.
+
+    The description is a FlatBuffer: a table begins with the distance to the list of the places of its fields.
+    """
+
+    def place(table: int, field: int) -> int:
+        fields = table - struct.unpack_from("<i", about, table)[0]
+        at, (size,) = 4 + 2 * field, struct.unpack_from("<H", about, fields)
+        found: int = struct.unpack_from("<H", about, fields + at)[0] if at < size else 0
+        return table + found if found else 0
+
+    def follow(at: int) -> int:
+        return int(at + struct.unpack_from("<I", about, at)[0])
+
+    batch = follow(place(follow(0), 2))
+    if not place(batch, 3) or not place(batch, 2):  # no compression, or no buffers
+        return len(body)
+    buffers = follow(place(batch, 2))
+    (count,) = struct.unpack_from("<I", about, buffers)
+    pairs = struct.iter_unpack("<qq", about[buffers + 4 : buffers + 4 + 16 * count])  # of place and length
+    return sum(max(struct.unpack_from("<q", body, start)[0], length) for start, length in pairs if length)
+
+
+def _too_large(limits: Limits) -> Refused:
+    return Refused(413, f"the table has more than {UNPACKED * limits.body >> 20} MiB")
 
 
 def check_table(table: pa.Table, limits: Limits) -> None:
@@ -152,9 +231,8 @@ def arrow_bytes(table: pa.Table) -> bytes:
 def answer_body(answers: list[Row], kind: str, single: bool) -> bytes:
     """Answers for the rows of a request, in the format in which they came."""
     if kind == ARROW:
-        flat = [dict(_flat("", answer)) for answer in answers]
-        names = dict.fromkeys(name for answer in flat for name in answer)
-        return arrow_bytes(pa.table({name: of_cells([answer.get(name) for answer in flat]) for name in names}))
+        columns = dict(_flat("", cells_of(answers)))
+        return arrow_bytes(pa.table({name: of_cells(cells) for name, cells in columns.items()}))
     if kind == LINES:
         return b"".join(json_bytes(answer) + b"\n" for answer in answers)
     return json_bytes(answers[0] if single else answers)
@@ -193,14 +271,17 @@ def _fields(
             yield names.setdefault(whole, whole), cell
 
 
-def _flat(prefix: str, answer: Mapping[str, Any]) -> Iterable[tuple[str, Any]]:
-    for name, value in answer.items():
-        if isinstance(value, dict):
-            yield from _flat(f"{prefix}{name}.", value)
-        elif isinstance(value, list) and len(value) == 2:
-            yield from zip((f"{prefix}{name}.lower", f"{prefix}{name}.upper"), value, strict=True)
+def _flat(prefix: str, columns: Mapping[str, list[Any]]) -> Iterator[tuple[str, list[Any]]]:
+    """Columns of plain cells: objects by their names, and intervals by their ends."""
+    for name, cells in columns.items():
+        kinds = set(map(type, cells))
+        if dict in kinds:
+            yield from _flat(f"{prefix}{name}.", cells_of([cell or {} for cell in cells]))
+        elif list in kinds:
+            ends = zip(*(cell or (None, None) for cell in cells), strict=True)
+            yield from zip((f"{prefix}{name}.lower", f"{prefix}{name}.upper"), map(list, ends), strict=True)
         else:
-            yield prefix + name, value
+            yield prefix + name, cells
 
 
 def _compressed(kind: pa.DataType) -> bool:

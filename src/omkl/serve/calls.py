@@ -29,6 +29,7 @@ class Call:
         self.query: dict[str, str] = dict(parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True))
         self.path: dict[str, str] = scope.get("path_params", {})
         self._receive = receive
+        self._held = 0  # bytes
         self.rows = 0
         self.raw: bytes | None = None  # the body
         self.model: str | None = None
@@ -52,7 +53,20 @@ class Call:
                 raise invalid(f"there is no option {name[:50]!r} here; there are {', '.join(known) or 'none'}")
 
     async def body(self) -> bytes:
-        return await body_of(self.headers, self._receive, self.service.limits)
+        return await body_of(self.headers, self._receive, self.service.limits, self._hold)
+
+    def _hold(self, size: int) -> None:
+        """Count bytes until the request is answered."""
+        service = self.service
+        if service.held + size > service.limits.bodies:
+            raise Refused(429, f"requests with {service.held >> 20} MiB are being answered; try again later")
+        service.held += size
+        self._held += size
+
+    def release(self) -> None:
+        """The request has been answered."""
+        self.service.held -= self._held
+        self._held = 0
 
     @property
     def content_type(self) -> str:

@@ -78,7 +78,7 @@ def check_labels(model: StreamModel, command: Command) -> None:
 def check_rows(model: StreamModel, command: Command, limits: Limits, accepted: set[frozenset[str]]) -> None:
     """Refuse rows without what the model needs, or with more than it may have."""
     rows: list[Iterable[str]] = list(command.rows) if command.table is None else [command.table.column_names]
-    sets = dict.fromkeys(frozenset(row) for row in rows)
+    sets = dict.fromkeys(frozenset(names) for names in dict.fromkeys(map(tuple, rows)))
     if not sets.keys() <= accepted:
         for names in sets:
             check_columns(model, names, limits, f"row {1 + next(k for k, row in enumerate(rows) if names == set(row))}")

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import gc
 import multiprocessing
 import multiprocessing.connection
 import os
@@ -47,8 +48,8 @@ class Handle(Protocol):
 class LocalModel:
     """A model in this process: a thread learns, a few predict."""
 
-    def __init__(self, folder: Path, limits: Limits, every: int) -> None:
-        self._loop = asyncio.get_running_loop()
+    def __init__(self, folder: Path, limits: Limits, every: int, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
         self.served = ServedModel(folder, limits)
         self.writer = Writer(self.served, self._deliver, every)
         self.importance = Importance(self.served)
@@ -86,8 +87,8 @@ class LocalModel:
 class Worker:
     """A process with a part of the keys, and the futures of what it was asked for."""
 
-    def __init__(self, folder: Path, limits: Limits, every: int) -> None:
-        self._loop = asyncio.get_running_loop()
+    def __init__(self, folder: Path, limits: Limits, every: int, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
         self._futures: dict[int, asyncio.Future[Any]] = {}
         self._count = 0
         self._lock = threading.Lock()
@@ -139,14 +140,14 @@ class Worker:
 class ShardedModel:
     """A model per key in several processes; a hash of the key says in which."""
 
-    def __init__(self, folder: Path, limits: Limits, every: int) -> None:
+    def __init__(self, folder: Path, limits: Limits, every: int, loop: asyncio.AbstractEventLoop) -> None:
         parts = sorted(folder.glob(f"{WORKER}-*"), key=lambda part: int(part.name.rpartition("-")[2]))
         self.by = ""
         share = replace(limits, keys=-(-limits.keys // len(parts)), log=limits.log // len(parts))
         self.workers: list[Worker] = []
         try:
             for part in parts:
-                self.workers.append(Worker(part, share, every))
+                self.workers.append(Worker(part, share, every, loop))
         except BaseException:
             self.close()
             raise
@@ -277,6 +278,7 @@ def work(pipe: "multiprocessing.connection.Connection", folder: Path, limits: Li
                 ]
             )
 
+    gc.freeze()  # see server.py
     pipe.send("ready")
     while True:
         try:

@@ -7,7 +7,9 @@ from dataclasses import dataclass
 class Limits:
     """Bounds of the service; what exceeds one is refused, and nothing is learned."""
 
-    body: int = 16 << 20  # bytes of a request
+    headers: int = 64 << 10  # bytes of the headers of a request
+    body: int = 16 << 20  # and of its body
+    bodies: int = 128 << 20  # of all requests that have not been answered yet
     rows: int = 10_000  # of a request
     columns: int = 1_000  # of a model
     text: int = 1_000  # characters of a cell, a key or the name of a column

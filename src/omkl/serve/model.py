@@ -3,7 +3,7 @@
 import os
 import threading
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -28,12 +28,13 @@ from omkl.stream.history import History
 from omkl.stream.keyed import ModelPerKey
 from omkl.stream.linear import LinearModel
 from omkl.stream.model import StreamModel
-from omkl.stream.predictions import DEFAULT_COVERAGE, Predictions, concatenated
+from omkl.stream.predictions import DEFAULT_COVERAGE, LateTargets, Predictions, concatenated
 from omkl.stream.prepare import Prepared
 from omkl.stream.raw import DataError
 from omkl.stream.waiting import LATE
 
-PIECE = 128  # rows that are learned while predictions wait
+PIECE = 256  # rows that are learned while predictions wait
+LABELS = 16  # that came later, each a row that is learned by itself
 PREDICTED = 256  # rows that are predicted while learning waits
 RECENT = 64  # rows that the dashboard knows
 NOTICES = 20
@@ -52,6 +53,7 @@ class ServedModel:
         self.notices: deque[str] = deque(maxlen=NOTICES)
         self.checkpoints = self.failed_checkpoints = self.replayed = 0
         self._writing: threading.Thread | None = None
+        self.unsound: int | None = None  # a record that is learned in part, and has to be taken back
         self._written = 0  # the last record that the checkpoint contains
         self.store = Store(str(folder / LOG), limits)
         try:
@@ -109,6 +111,7 @@ class ServedModel:
         self.model.coverages = (DEFAULT_COVERAGE,)
         self.model.notices.show = self.notices.append
         self.rows_since = 0  # the checkpoint
+        self.unsound = None
         self.accepted = Accepted()
 
     # Learning: by one thread
@@ -117,14 +120,16 @@ class ServedModel:
         """Refuse what the model cannot learn."""
         checks.check(self.model, command, self.limits, self.accepted)
 
-    def record(self, group: list[Command]) -> int:
-        """Write requests to the log; they survive from here on. Returns the number of the record."""
+    def record(self, seq: int, group: list[Command]) -> None:
+        """Write requests to the log, as this record; they survive from here on."""
         ids = [(place, command.id) for place, command in enumerate(group) if command.id is not None]
-        self.store.append(self.seq + 1, commands.encode(group), ids)
-        return self.seq + 1
+        self.store.append(seq, commands.encode(group), ids)
 
-    def apply(self, seq: int, group: list[Command]) -> list[Answer]:
-        """Learn a record of the log; the same record always has the same effect and the same answers."""
+    def apply(self, seq: int, group: list[Command], logged: Callable[[], object] | None = None) -> list[Answer]:
+        """Learn a record of the log; the same record always has the same effect and the same answers.
+
+        `logged` returns when the record is in the log, or raises; then the record must be taken back.
+        """
         first = group[0]
         if first.kind == "forget":
             out: list[Answer] = [self._forget_key(first.key)]
@@ -133,9 +138,11 @@ class ServedModel:
         else:
             out = self._learn_rows(group)
         self.seq = seq
+        if logged is not None:
+            logged()
         for command, answer in zip(group, out, strict=True):
             if command.id is not None:
-                self.store.keep_answer(command.id, json_bytes(answer))
+                self.store.keep_answer(seq, command.id, json_bytes(answer))
         return out
 
     def _learn_rows(self, group: list[Command]) -> list[Answer]:
@@ -162,27 +169,29 @@ class ServedModel:
             if self.history is None:
                 linear = LinearModel(self.model.task or "regression") if self.model.horizon == 1 else None
                 self.history = History(self.model.task or "regression", (DEFAULT_COVERAGE,), linear)
-        parts = []
-        for piece in pieces(prepared):
+        parts, late = [], LateTargets.none()
+        for piece in pieces(prepared):  # only one, if it has delayed targets
             with self.turns:
                 predictions, late = self.model.learn(piece, self.history, self.history.linear)
-                self.history.update(predictions, late)
             parts.append(predictions)
+        found = concatenated(parts, prepared.keys is not None)
+        with self.turns:
+            self.history.update(found, late)
         self.rows_since += len(batch.rows)
-        return answers_of(concatenated(parts, prepared.keys is not None))
+        return answers_of(found)
 
     def _learn_labels(self, rows: list[Row]) -> Row:
         preparer = self.model.preparer
         assert preparer.key is not None
-        waiting = [row for row in rows if row["key"] in preparer.waiting.rows]
-        if waiting:
+        known = {row["key"] for row in rows if row["key"] in preparer.waiting.rows}
+        waiting = [row for row in rows if row["key"] in known]
+        for start in range(0, len(waiting), LABELS):
+            part = waiting[start : start + LABELS]
+            batch = batch_of([{preparer.key: row["key"], self.model.target: row["target"]} for row in part], self.rows)
             some = next(iter(self.model.encoder.columns), "no column")  # no row of this batch has features
-            batch = batch_of(
-                [{preparer.key: row["key"], self.model.target: row["target"]} for row in waiting], self.rows
-            )
-            batch.columns[some] = pa.nulls(len(waiting), pa.string())
-            self._run(batch._replace(rows=np.full(len(waiting), max(self.rows, 1))))
-        unknown = [row["key"] for row in rows if row not in waiting]
+            batch.columns[some] = pa.nulls(len(part), pa.string())
+            self._run(batch._replace(rows=np.full(len(part), max(self.rows, 1))))
+        unknown = [row["key"] for row in rows if row["key"] not in known]
         return {"learned": len(waiting), "unknown": unknown}
 
     def _forget_key(self, key: str) -> Row:
@@ -200,6 +209,13 @@ class ServedModel:
     def checkpoint(self, wait: bool = False) -> None:
         """Write what was learned; the log up to here is not needed any more once that is on the disk."""
         self.finish_checkpoint(wait=True)
+        if self.unsound is not None:
+            return
+        try:
+            self.store.write_answers()  # of records that are not replayed any more once the checkpoint is there
+        except Refused as error:
+            self.checkpoint_failed(str(error))
+            return
         seq = self.seq
         progress = Progress({"seq": seq, "source": self.source}, records=self.rows)
         data = persist.to_bytes(Checkpoint(self.model, self.history, progress))  # the thread that learns makes it
@@ -214,9 +230,12 @@ class ServedModel:
             self._written = seq
             self.checkpoints += 1
         except OSError as error:
-            self.failed_checkpoints += 1
-            logger.error("%s: the checkpoint cannot be written (%s); the log keeps what was learned", self.folder.name,
-                         error.strerror)  # fmt: skip
+            self.checkpoint_failed(error.strerror or str(error))
+
+    def checkpoint_failed(self, why: str) -> None:
+        """Count and log it."""
+        self.failed_checkpoints += 1
+        logger.error("%s: the checkpoint cannot be written (%s); the log keeps what was learned", self.folder.name, why)
 
     def finish_checkpoint(self, wait: bool) -> None:
         """Shorten the log once a checkpoint has been written."""

@@ -5,6 +5,7 @@ import os
 from collections.abc import AsyncIterator
 
 from starlette.responses import Response, StreamingResponse
+from starlette.types import Receive, Scope, Send
 
 from omkl._version import __version__
 from omkl.serve import metrics, openapi
@@ -85,19 +86,34 @@ async def events(call: Call) -> Response:
     service.get(name)
     if service.viewers >= service.limits.viewers:
         raise Refused(429, f"{service.viewers} dashboards are open, as many as are allowed")
-    return StreamingResponse(_events(service, name), media_type="text/event-stream")
+    return Events(service, name)
+
+
+class Events(StreamingResponse):
+    """What the dashboard draws, again and again; a viewer counts from before the first byte until it has gone."""
+
+    def __init__(self, service: Service, name: str) -> None:
+        super().__init__(_events(service, name), media_type="text/event-stream")
+        self._service = service
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        self._service.viewers += 1
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            self._service.viewers -= 1
 
 
 async def _events(service: Service, name: str) -> AsyncIterator[bytes]:
-    service.viewers += 1
-    try:
-        while not service.closing and name in service.handles:
-            yield b"data: " + json_bytes(await shown(service, name)) + b"\n\n"
-            for _ in range(4):
-                if not service.closing:
-                    await asyncio.sleep(0.25)
-    finally:
-        service.viewers -= 1
+    while not service.closing and name in service.handles:
+        try:
+            found = await shown(service, name)
+        except (Refused, RuntimeError):  # the model was deleted, or the service stops, meanwhile
+            return
+        yield b"data: " + json_bytes(found) + b"\n\n"
+        for _ in range(4):
+            if not service.closing:
+                await asyncio.sleep(0.25)
 
 
 async def shown(service: Service, name: str) -> View:

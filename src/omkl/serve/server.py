@@ -1,6 +1,7 @@
 """The server: uvicorn with one application, time for slow clients that ends, and a stop that loses nothing."""
 
 import asyncio
+import gc
 import socket
 import sys
 from collections.abc import Callable
@@ -13,6 +14,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from omkl.log import logger
 from omkl.serve.access import LOOPBACK, Tokens
 from omkl.serve.app import make_app
+from omkl.serve.bodies import json_bytes
 from omkl.serve.limits import Limits
 from omkl.serve.service import Service, Start
 from omkl.stream.raw import DataError
@@ -21,15 +23,29 @@ SWITCH = 0.0005  # seconds after which a thread of Python lets others go on, so 
 GRACE = 10  # seconds for requests that are being answered when the service stops
 
 
-def protocol(seconds: float) -> type[HttpToolsProtocol]:
-    """HTTP for clients that send a request, and read its answer, within so many seconds; uvicorn waits for ever."""
-    error = b'{"error":"the request did not come within %g seconds"}' % seconds
-    too_slow = (b"HTTP/1.1 408 Request Timeout\r\ncontent-type: application/json\r\ncontent-length: %d\r\n"
-                b"connection: close\r\n\r\n%s" % (len(error), error))  # fmt: skip
+def protocol(limits: Limits) -> type[HttpToolsProtocol]:
+    """HTTP for clients that send a request, and read its answer, in time and within bounds; uvicorn has neither."""
+    seconds = limits.seconds
+    too_slow = refusal_of("408 Request Timeout", f"the request did not come within {seconds:g} seconds")
+    too_long = refusal_of("431 Request Header Fields Too Large", f"the headers may have {limits.headers >> 10} KiB")
+    most = 2 * limits.body + limits.headers  # with what encloses the chunks of a body, and what follows it
 
     class Protocol(HttpToolsProtocol):
         _since: float | None  # when it began to wait for the client
         _timer: asyncio.TimerHandle
+        _size = 0  # bytes of this request
+        _in_head = True
+
+        def data_received(self, data: bytes) -> None:
+            self._size += len(data)
+            if self._size > (limits.headers if self._in_head else most) and self._size > len(data):
+                if self._in_head:
+                    self.transport.write(too_long)
+                self.transport.close()
+                return
+            if self._since is None and (self.cycle is None or self.cycle.response_complete):
+                self._since = self.loop.time()  # also for an empty line, which need not be followed by a request
+            super().data_received(data)
 
         def connection_made(self, transport: Any) -> None:
             super().connection_made(transport)
@@ -39,6 +55,11 @@ def protocol(seconds: float) -> type[HttpToolsProtocol]:
         def on_message_begin(self) -> None:
             super().on_message_begin()
             self._since = self.loop.time()
+            self._size, self._in_head = 0, True
+
+        def on_headers_complete(self) -> None:
+            self._in_head = False
+            super().on_headers_complete()
 
         def on_message_complete(self) -> None:
             self._since = None
@@ -69,6 +90,13 @@ def protocol(seconds: float) -> type[HttpToolsProtocol]:
                 self.transport.abort()
 
     return Protocol
+
+
+def refusal_of(status: str, error: str) -> bytes:
+    """An answer of HTTP that closes the connection, for what does not reach the application."""
+    body = json_bytes({"error": error})
+    return (b"HTTP/1.1 %s\r\ncontent-type: application/json\r\ncontent-length: %d\r\nconnection: close\r\n\r\n%s"
+            % (status.encode(), len(body), body))  # fmt: skip
 
 
 class Server(uvicorn.Server):
@@ -133,8 +161,9 @@ async def _serve(
     service = Service(state, limits, every)
     try:
         await service.start(wanted)
+        gc.freeze()  # modules and models, which every large request would have the garbage collector look through
         config = uvicorn.Config(
-            make_app(service, tokens), http=protocol(limits.seconds), loop="none", log_config=None, access_log=False,
+            make_app(service, tokens), http=protocol(limits), loop="none", log_config=None, access_log=False,
             proxy_headers=False,
             server_header=False, date_header=False, lifespan="off", ws="none", interface="asgi3",
             limit_concurrency=limits.connections, timeout_graceful_shutdown=GRACE, h11_max_incomplete_event_size=65536,

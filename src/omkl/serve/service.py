@@ -1,6 +1,7 @@
 """The models of a service, in a folder: opened, created, deleted, looked at."""
 
 import asyncio
+import errno
 import hashlib
 import json
 import os
@@ -79,6 +80,7 @@ class Service:
         self.ready = False
         self.closing = False
         self.viewers = self.predicting = 0
+        self.held = 0  # bytes of requests that have not been answered
         self._views: dict[tuple[str, bool], tuple[float, View]] = {}
         self._changing = asyncio.Lock()
 
@@ -101,14 +103,15 @@ class Service:
                 raise DataError(f"{folder}: the keys are in {found} workers; give --workers {found}")
         for folder in sorted(self.state.iterdir()):
             if NAME.fullmatch(folder.name) and folder.is_dir():
-                self._open(folder.name)
+                self.handles[folder.name] = self._opened(folder.name, asyncio.get_running_loop())
         self.ready = True
 
-    def _open(self, name: str) -> None:
+    def _opened(self, name: str, loop: asyncio.AbstractEventLoop) -> Handle:
         folder = self.state / name
         kind = LocalModel if (folder / CHECKPOINT).exists() else ShardedModel
-        self.handles[name] = kind(folder, self.limits, self.every)
+        found = kind(folder, self.limits, self.every, loop)
         logger.info("%s: ready", name)
+        return found
 
     def _parts(self, folder: Path) -> list[Path]:
         return [folder] if (folder / CHECKPOINT).exists() else sorted(folder.glob(f"{WORKER}-*"))
@@ -149,8 +152,15 @@ class Service:
                 raise Refused(409, f"there is a model {name!r}; delete it first, or choose another name")
             if len(self.handles) >= self.limits.models:
                 raise Refused(409, f"there are {self.limits.models} models, as many as are allowed")
-            self._create(start)
-            self._open(name)
+            try:
+                await asyncio.to_thread(self._create, start)  # others are answered meanwhile
+                self.handles[name] = await asyncio.to_thread(self._opened, name, asyncio.get_running_loop())
+            except BaseException as error:
+                for left in (self.state / name, self.state / f".new-{name}"):
+                    shutil.rmtree(left, ignore_errors=True)
+                if isinstance(error, OSError):
+                    raise unwritable(error) from None
+                raise
 
     async def delete(self, name: str) -> None:
         """Remove a model and what it has learned."""
@@ -168,7 +178,11 @@ class Service:
     def upload(self, content: bytes) -> str:
         """A file with these bytes, which the caller removes."""
         path = self.state / f".upload-{secrets.token_hex(8)}"
-        path.write_bytes(content)
+        try:
+            path.write_bytes(content)
+        except OSError as error:
+            path.unlink(missing_ok=True)
+            raise unwritable(error) from None
         return str(path)
 
     def resolved(self, name: str) -> str:
@@ -194,6 +208,12 @@ class Service:
             found = await self.get(name).view(importance)
             self._views[name, importance] = time.monotonic(), found
         return found
+
+
+def unwritable(error: OSError) -> Refused:
+    """A model that cannot be added, without the paths of this machine."""
+    return Refused(507 if error.errno in (errno.ENOSPC, errno.EDQUOT) else 503,
+                   f"the model cannot be written ({error.strerror}); none was added")  # fmt: skip
 
 
 def check_name(name: str) -> None:

@@ -115,12 +115,15 @@ class Store:
 
     # Ids and their answers
 
-    def keep_answer(self, given: RequestId, answer: bytes) -> None:
-        """Remember the answer to a request; the next transaction writes it.
+    def keep_answer(self, seq: int, given: RequestId, answer: bytes) -> None:
+        """Remember the answer to a request of this record, unless its id was forgotten; the next transaction writes it.
 
-        A crash before that loses nothing: the record is replayed, and has the same answer.
+        A crash before that loses nothing: the record is replayed, and has the same answer. So no checkpoint may contain
+        the record before its answers are written.
         """
-        known = self.known[given.id]
+        known = self.known.get(given.id)
+        if known is None or known.seq != seq:  # forgotten while the log still has its record
+            return
         self._unwritten[known.seq, known.place] = answer
         self.known[given.id] = known._replace(size=len(answer))
         self._answer_bytes += len(answer) - known.size
@@ -135,6 +138,13 @@ class Store:
             "SELECT answer FROM ids WHERE seq = ? AND place = ?", (known.seq, known.place)
         ).fetchone()
         return None if found is None else found[0]
+
+    def write_answers(self) -> None:
+        """Write what `keep_answer` has left to the next transaction."""
+        if self._unwritten or self._forgotten:
+            with self._transaction():
+                self._write_answers()
+            self._written()
 
     def _write_answers(self) -> None:
         self._db.executemany("DELETE FROM ids WHERE seq = ? AND place = ?", self._forgotten)
@@ -166,9 +176,7 @@ class Store:
     def close(self) -> None:
         """Write what is left, and let go of the file."""
         try:
-            if self._unwritten:
-                with self._transaction():
-                    self._write_answers()
+            self.write_answers()
         except Refused:  # nothing is lost: see `keep_answer`
             pass
         finally:

@@ -19,6 +19,7 @@ from omkl.stream.loaded import TableModel
 from omkl.stream.predictions import DEFAULT_COVERAGE
 
 SHOWN_KERNELS, SHOWN_INPUTS, SHOWN_ROWS, SHOWN_KEYS = 8, 12, 12, 1000
+COVERED = 200  # rows of which the share inside their intervals is drawn: of a few it says nothing
 JUDGED_ROWS = 16  # that the model keeps, by which the importance of inputs is judged
 View = dict[str, Any]
 
@@ -211,6 +212,14 @@ def curves(found: View) -> View:
 
     out: View = {"ends": np.cumsum(bins[:, 0]).astype(int).tolist(), "error": curve(1), "baseline": curve(2)}
     out["linear"] = curve(3) if found["horizon"] == 1 else []
-    judged = bins[:, 7] > 0
-    out["coverage"] = [finite(c / n) if ok else None for c, n, ok in zip(bins[:, 6], bins[:, 7], judged, strict=True)]
+    covered = _latest(bins[:, 6:8], -(-COVERED // found["width"]))
+    judged = covered[:, 1] > 0
+    out["coverage"] = [finite(c / n) if ok else None for (c, n), ok in zip(covered, judged, strict=True)]
     return out if judged.any() else out | {"coverage": []}
+
+
+def _latest(bins: Matrix, many: int) -> Matrix:
+    """The sums of so many bins, up to each of them."""
+    sums = np.cumsum(np.vstack((np.zeros((many, bins.shape[1])), bins)), axis=0)
+    out: Matrix = sums[many:] - sums[:-many]
+    return out

@@ -4,6 +4,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
 
 import orjson
 
@@ -22,7 +23,7 @@ class Writer:
     """Learns what is submitted, in order, and delivers the answers.
 
     Requests that came while others were learned form a group: they are written to the log at once, with one flush of
-    the disk, and learned at once. Nothing is delivered before it is both on the disk and learned.
+    the disk, and learned meanwhile. Nothing is delivered before it is both on the disk and learned.
     """
 
     def __init__(self, served: ServedModel, deliver: Deliver, every: int = CHECKPOINT_ROWS) -> None:
@@ -33,6 +34,8 @@ class Writer:
         self._changed = threading.Condition()
         self._closing = False
         self._checkpointed = time.monotonic()
+        self._log_failed = False  # the last time
+        self._log = ThreadPoolExecutor(1, thread_name_prefix="omkl-log")
         self.rollbacks = 0
         self._thread = threading.Thread(target=self._loop, name=f"omkl-{served.folder.name}", daemon=True)
         self._thread.start()
@@ -60,6 +63,7 @@ class Writer:
             self._closing = True
             self._changed.notify()
         self._thread.join()
+        self._log.shutdown()
         self.served.close()
 
     # The thread
@@ -70,7 +74,10 @@ class Writer:
                 answers = self._answers(group)
                 if answers:
                     self._deliver(answers)
-            self._checkpoint_if_due()
+            try:
+                self._checkpoint_if_due()
+            except Exception as error:  # too little memory, for instance; requests are answered all the same
+                self.served.checkpoint_failed(str(error) or type(error).__name__)
 
     def _next(self) -> list[Command] | None:
         """The requests to learn next; none of them after a while, None at the end."""
@@ -122,18 +129,33 @@ class Writer:
 
     def _learned(self, group: list[Command]) -> list[tuple[Command, Answer]]:
         """Log and learn requests; if one of them cannot be learned, each by itself."""
+        served = self.served
+        logged: Future[None] | None = None
         try:
-            seq = self.served.record(group)
+            if served.unsound is not None:
+                self._roll_back(served.unsound)
+            seq = served.seq + 1
+            if self._log_failed:  # then first the log: what it refuses again need not be taken back
+                served.record(seq, group)
+                self._log_failed = False
+            else:
+                logged = self._log.submit(served.record, seq, group)
         except Exception as error:
             return [(command, self._failed(error)) for command in group]
         try:
-            return list(zip(group, self.served.apply(seq, group), strict=True))
+            return list(zip(group, served.apply(seq, group, None if logged is None else logged.result), strict=True))
         except Exception as error:
             failed = self._failed(error)
+            self._log_failed = logged is not None and logged.exception() is not None
+        served.unsound = seq
+        try:
             self._roll_back(seq)
-            if len(group) > 1:
+        except Exception as error:  # until it succeeds, before the next request
+            self._failed(error)
+        else:
+            if len(group) > 1 and not self._log_failed:
                 return [pair for command in group for pair in self._learned([command])]
-            return [(group[0], failed)]
+        return [(command, failed) for command in group]
 
     def _failed(self, error: Exception) -> Refused:
         """What a client is told about an error, also about one that no check foresaw."""

@@ -52,7 +52,8 @@ class Details:
         number = p.y_true.dtype != object
         off: Vector = np.sqrt(losses) if p.true_probability is None else -p.true_probability
         least = 0.0 if number else -0.5
-        known = np.flatnonzero([value is not None for value in p.y_pred] & (off > least) & np.isfinite(off))
+        bad = (off > least) & np.isfinite(off)
+        known = np.flatnonzero(bad if p.y_pred.dtype != object else bad & (p.y_pred != None))  # noqa: E711  # of each row
         if not number and p.true_probability is None:
             known = known[:0]  # all wrong labels are as bad as each other
         some = known[np.argsort(-off[known], kind="stable")[:WORST]]

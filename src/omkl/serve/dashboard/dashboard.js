@@ -142,17 +142,17 @@ function tiles(state) {
   const found = [["rows", short(state.rows)]];
   if (state.keys !== null) found.push(["keys", short(state.keys)]);
   if (e.scored) {
-    if (number) found.push(["RMSE", short(e.rmse)], ["running mean", short(e.baseline_rmse)]);
-    else found.push(["accuracy", `${(100 * e.accuracy).toFixed(1)} %`], ["most frequent label", `${(100 * e.baseline_accuracy).toFixed(1)} %`]);
-    if (e.linear_rmse !== undefined) found.push(["linear model", short(e.linear_rmse)]);
-    if (e.linear_accuracy !== undefined) found.push(["linear model", `${(100 * e.linear_accuracy).toFixed(1)} %`]);
+    if (number) found.push(["RMSE", short(e.rmse)], ["RMSE, running mean", short(e.baseline_rmse)]);
+    else found.push(["accuracy", `${(100 * e.accuracy).toFixed(1)} %`], ["accuracy, most frequent label", `${(100 * e.baseline_accuracy).toFixed(1)} %`]);
+    if (e.linear_rmse !== undefined) found.push(["RMSE, linear model", short(e.linear_rmse)]);
+    if (e.linear_accuracy !== undefined) found.push(["accuracy, linear model", `${(100 * e.linear_accuracy).toFixed(1)} %`]);
     if (e.coverage !== undefined) found.push(["inside the interval", `${(100 * e.coverage).toFixed(1)} %`]);
   }
   const rates = state.rates.slice(-5);
   found.push(["rows per second", short(Math.round(rates.reduce((a, b) => a + b, 0) / Math.max(rates.length, 1)))]);
-  found.push(["changes", short(state.changes.length)]);
+  found.push(["changes noticed", short(state.changes.length)]);
   if (state.key !== null) found.push(["wait for a target", short(state.waiting)]);
-  found.push(["in the queue", short(state.queue)], ["log, MB", short(state.log_bytes / 1e6)]);
+  found.push(["requests in the queue", short(state.queue)], ["log, MB", short(state.log_bytes / 1e6)]);
   byId("tiles").replaceChildren(...found.map(([name, value]) => {
     const tile = element("div", { class: "tile" });
     tile.append(element("b", {}, value), element("span", {}, name));
@@ -190,6 +190,7 @@ function draw(state) {
   bars("kernels", state.kernels, (v) => `${(100 * v).toFixed(1)} %`);
   table("latency", ["request", "median, ms", "99 %, ms"], Object.entries(state.latencies).map(([verb, [p50, p99]]) => [verb, p50.toFixed(1), p99.toFixed(1)]));
   byId("notices-part").hidden = !state.notices.length;
+  byId("latency-part").className = state.notices.length ? "" : "wide";
   byId("notices").replaceChildren(...state.notices.slice(-8).map((text) => element("li", {}, text)));
   const rows = [...state.last].reverse();
   const names = [...new Set(rows.flatMap(([row]) => Object.keys(row)))].filter((name) => name !== state.target).slice(0, 12);
