@@ -196,7 +196,7 @@ def test_the_page_names_losses_first_and_compares_slow_learners_on_the_rows_they
     assert "- **ames**: squared error 1.2, LightGBM, all rows 1 (20 % more)." in text
     assert f"- **ames**: squared error 3.4, river ARF on the first {PREFIX} rows 3 (13 % more)." in text
     assert "- **ames**: log score 0.1, LightGBM, all rows 0.05." in text
-    assert "ahead on the fifteen real sets of the best refitted LightGBM that was measured on 0 of 1 and" in text
+    assert "| real sets | 0 of 1 | 1 of 1 |" in text
     assert "| river EWA of 5 RBF | diverges |" in text
     assert "peers.svg" in drawings.drawings(records)
 

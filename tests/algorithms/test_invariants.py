@@ -147,7 +147,7 @@ PROBLEM_EDITS = {
     "least_q": [lambda _: 1.0, lambda _: np.nan],
     "least_p": [lambda _: 1.0, lambda _: np.nan],
     "levels": [lambda _: 0, lambda _: 41],
-    "shortest": [lambda _: 0, lambda _: 2**20],
+    "shortest": [lambda _: 0, lambda _: 2**20 + 1],
     "rate": [lambda _: 0.0, lambda _: np.inf],
     "ridge": [lambda _: 0.0, lambda _: np.nan],
     "mixing_ridge": [lambda _: 0.0, lambda _: np.inf],
