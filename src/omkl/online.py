@@ -339,10 +339,9 @@ class Online(Locked):
             self._runner.supply(np.empty(0))
 
     def _diverged(self, x: Vector, row: int) -> DivergenceError:
+        advice = self.algorithm.divergence_advice(self.problem)
         if not np.abs(x).max(initial=0.0) < TOO_FAR:
             advice = f"inputs as large as {np.abs(x).max():.3g} have no usable features; scale them"
-        else:
-            advice = self.algorithm.divergence_advice(self.problem)
         return DivergenceError.of(self.algorithm.name, self.t, row, f"a prediction is beyond {TOO_FAR:g}; {advice}")
 
     def _warn_if_full(self, rows: int) -> None:
