@@ -79,7 +79,9 @@ GRAPH_MKL = {
     "G6": Equation("experts", "features with squares", "z = (1, x~, (sqrt(d) x~^2 - 1 / sqrt(d)) / 1.5)"),
     "G7": Equation("experts", "mean that an expert predicts", "mu = b + u theta z"),
     "G8": Equation(
-        "experts", "ridge of every least squares", "lambda_i = lambda / max(1, l_i^2); for labels 1 / d on the inputs"
+        "experts",
+        "ridge of every least squares",
+        "lambda_i = lambda / max(1, l_i^2); for labels min(1, 10 / d) and 1 / d on the inputs",
     ),
     "G9": Equation(
         "experts", "Cholesky factor and leverage", "R = I / sqrt(lambda) at first, phi = R z, q = |phi|^2 = z' P z"

@@ -277,7 +277,7 @@ class ExpertSet:
         else:
             kind = Logistic if d <= 1024 else DiagonalLogistic
             kind = partial(SparseLogistic, sparse=problem.sparse) if problem.sparse else kind
-            self.experts.append(Expert(linear_features, partial(kind, K, 1 + d, 1 / d, least)))
+            self.experts.append(Expert(linear_features, partial(kind, K, 1 + d, min(1, 10 / d), least)))
             self.experts.append(Expert(partial(squared_features, D), partial(Logistic, K, 2 * D, 1 / d, least)))
         self.experts += [MemoryExpert(width, K) for width in settings.widths]
         self.stack = LeastSquares(1, len(self.experts), 100.0, least)

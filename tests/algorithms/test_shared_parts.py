@@ -75,7 +75,8 @@ def test_the_ridge_of_a_wide_kernel_is_divided_by_its_squared_length_scale():
     kernels = gaussians(3)  # length scales 0.2, 1 and 5
     np.testing.assert_allclose(GraphSettings(ridge=0.5).ridges(kernels, 4), [0.5, 0.5, 0.02, 0.5])
     labels = GraphSettings(ridge=0.5, task="classification", outputs=2)
-    np.testing.assert_allclose(labels.ridges(kernels, 4), [0.5, 0.5, 0.02, 0.25, 0.25])
+    np.testing.assert_allclose(labels.ridges(kernels, 4), [0.5, 0.5, 0.02, 0.25, 1.0])
+    np.testing.assert_allclose(labels.ridges(kernels, 40), [0.5, 0.5, 0.02, 0.025, 0.25])
 
 
 def test_a_challenger_has_500_rounds_or_there_is_none():

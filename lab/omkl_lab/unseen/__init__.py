@@ -1,1 +1,1 @@
-"""Comparison of GraphMKL with simple peers on streams that need no files: some used in development, some new."""
+"""Comparison of GraphMKL with peers on streams that need no files: some used in development, some not."""

@@ -16,7 +16,7 @@ from omkl_lab.unseen.page import PAGE, RESULTS, page
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog="python -m omkl_lab.unseen",
-        description="Compare GraphMKL with simple peers on streams that need no files.",
+        description="Compare GraphMKL with boosting and streaming learners on streams that need no files.",
     )
     add = parser.add_argument
     add("--streams", nargs="+", choices=MAKERS, default=list(MAKERS), metavar="NAME", help="by default all")

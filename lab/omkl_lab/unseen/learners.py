@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 
 from omkl.arrays import Matrix, Vector
+from omkl_lab.comparison.boosting import Refit, lightgbm, lightgbm_size, refitted
+from omkl_lab.comparison.streams import RawStream
 from omkl_lab.peers import learners
 from omkl_lab.peers.evaluation import Outcome, predict_then_learn
 from omkl_lab.peers.learners import L, Learner, N, exact_knn, plain, scaled
@@ -17,6 +19,15 @@ from omkl_lab.peers.streams import Task
 Run = Callable[[Matrix, Vector, int, Task], Outcome]
 RIDGE = "recursive ridge"
 LAST_LABEL = "last label"
+BOOSTING = "LightGBM, refitted"
+
+
+def boosting(X: Matrix, y: Vector, seed: int, task: Task) -> Outcome:
+    """Gradient boosting, fitted anew to all rows so far whenever there are 5 % more."""
+    done = refitted(lightgbm, lightgbm_size, Refit())(
+        RawStream("", "labels" if task == "labels" else "numbers", X, y, 1.0, False), seed
+    )
+    return Outcome(done.predictions, done.seconds)
 
 
 # Numbers
@@ -105,6 +116,7 @@ FROM_COMPARISON = (
 NUMBERS = {name: learners.LEARNERS[name] for name in FROM_COMPARISON} | {
     "last value": Learner("last value", "omkl", N, last_value),
     RIDGE: Learner(RIDGE, "river", N, recursive_ridge),
+    BOOSTING: Learner(BOOSTING, "lightgbm", N, boosting),
 }
 LABELS = {
     learner.name: learner
@@ -112,6 +124,7 @@ LABELS = {
         Learner(US, "omkl", L, graph_mkl, True, True),
         Learner("most frequent label", "omkl", L, frequencies),
         Learner(LAST_LABEL, "omkl", L, last_label),
+        Learner(BOOSTING, "lightgbm", L, boosting),
         Learner("river logistic", "river", L, river_classifier(logistic)),
         Learner("river GaussianNB", "river", L, river_classifier(ignoring_count(plain("naive_bayes", "GaussianNB")))),
         Learner("river KNN, exact", "river", L, river_classifier(ignoring_count(exact_knn("KNNClassifier")))),

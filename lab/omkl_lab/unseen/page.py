@@ -32,7 +32,8 @@ laboratory or come with river and scikit-learn: no files are needed, and each ha
 - **GraphMKL**: default parameters, the median of {seeds} seeds. **Peers**: one run, with a fixed seed where there is
   one, and default parameters as in [the comparison](peers.md): river's learners after a `StandardScaler` (except
   GaussianNB), "KNN, exact" over the last 1000 rows, padasip's filter on the unscaled inputs. "recursive ridge" is
-  recursive least squares with a ridge of 1 on standardised inputs, which suits most linear streams.
+  recursive least squares with a ridge of 1 on standardised inputs, which suits most linear streams. "LightGBM,
+  refitted" is fitted anew to all rows so far whenever there are 5 % more, and gets the list of labels in advance.
 - **Won, lost**: errors that differ by more than {level:.0f} %; otherwise **level**. The best peer differs between
   streams and is chosen in hindsight, which a user cannot do; hence also the table of each peer alone.
 - **Microseconds** are processor time of one core for predicting and learning a row, with other runs in parallel:
@@ -44,9 +45,12 @@ TUNED = """\
   experts for labels, immediate scaling of new columns, kernels on single inputs; see [details](graph_mkl.md)), so
   results on them are optimistic. They are a part of that collection, rewritten with other seeds; which part was
   decided by the kind of stream, without regard to results.
-- **fresh**: these streams were written after those changes and committed before any learner was run on them. Neither
-  they nor GraphMKL were changed afterwards. They imitate streams that occur in practice, but they are simulated, and
-  their author knew how GraphMKL works. Once GraphMKL is changed with knowledge of these results, they count as used.
+- **fresh**: these streams were written after those changes and committed before any learner was run on them. They
+  have not been changed since, but GraphMKL has. The constants of its large experts (boosted trees, wide least squares)
+  and of the stacking of labels were chosen on other data. The ridge of the logistic expert on the inputs was chosen on
+  these streams with labels, the used ones and six real sets, because topics and spam were lost to a logistic model:
+  **the fresh streams with labels count as used since then.** The streams imitate those that occur in practice, but they
+  are simulated, and their author knew how GraphMKL works.
 - **Peers**: no parameter of theirs was chosen on any of these streams.
 """
 
@@ -152,10 +156,11 @@ def in_a_sentence(records: Mapping[str, Record]) -> str:
     won, lost = ({what: sum(p.verdict == v for p in found) for what, found in fresh.items()} for v in ("won", "lost"))
     numbers, labels = len(fresh["error"]), len(fresh["wrong"])
     return (
-        f"On {numbers + labels} streams that were written after GraphMKL's parameters were chosen, before any learner "
-        f"was run on them, GraphMKL is better than the best of several simple peers on {won['error']} of {numbers} in "
-        f"squared error and worse on {lost['error']}; of {labels} with labels it is better on {won['wrong']} in wrong "
-        f"labels and on {won['log_loss']} in log-loss, and worse on {lost['wrong']} and {lost['log_loss']}: "
+        f"On {numbers + labels} generated streams (no parameter of GraphMKL was chosen on those with numbers, one on "
+        "those with labels) it is better than the best of several peers, refitted gradient boosting among them, on "
+        f"{won['error']} of {numbers} in squared error and worse on {lost['error']}; of {labels} with labels it is "
+        f"better on {won['wrong']} in wrong labels and on {won['log_loss']} in log-loss, and worse on {lost['wrong']} "
+        f"and {lost['log_loss']}: "
         "[results on further streams](docs/unseen.md)."
     )
 

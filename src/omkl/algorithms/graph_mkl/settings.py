@@ -27,6 +27,9 @@ TASK_DEFAULTS: dict[Task, dict[str, float]] = {
     "classification": {"discount": 0.01, "memory": 0.98, "min_leverage": 0.01},
 }
 
+LOGISTIC_RIDGE = 10.0  # of the logistic expert on the inputs, over their number, ...
+MAX_LOGISTIC_RIDGE = 1.0  # ... and at most
+
 # What a budget buys
 BUDGETS = {"small": 1.0, "standard": 3.0, "large": 10.0}
 ALL_EXPERTS = 1.5  # least budget with which all experts are evaluated for every row
@@ -174,10 +177,10 @@ class GraphSettings:
 
         The distinctions that a wide kernel can make lie in directions of its features that are small by powers of
         its length scale; the same ridge for all would hide them. For labels the coefficients of standardised
-        inputs are taken to be of size 1.
+        inputs are taken to be of size 0.3, or 1 / sqrt(d) where that is more, and those with squares of size 1.
         """
         ridge = float(self.ridge)
-        linear = ridge if self.task == "regression" else 1 / d
+        linear = ridge if self.task == "regression" else min(LOGISTIC_RIDGE / d, MAX_LOGISTIC_RIDGE)
         squares = () if self.task == "regression" else (1 / d,)
         if d > MAX_FULL_INPUTS:
             linear = max(linear, DIAGONAL_RIDGE)  # (G20)
