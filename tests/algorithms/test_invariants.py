@@ -99,6 +99,12 @@ def test_a_problem_with_a_value_that_cannot_be_is_refused(case: Case):
                 assert refuses(check, replaced(problem, name, wrong)), (name, wrong)
 
 
+@pytest.mark.parametrize("given", [{"levels": 1, "shortest": 1}, {"levels": 40, "shortest": 2**20}])
+def test_the_fewest_and_the_most_levels_are_accepted(given: dict[str, int]):
+    case = Case("adaraker", given)
+    case.algorithm.check_problem(case.problem(3))
+
+
 @EVERY_CASE
 def test_a_state_of_another_problem_is_refused(case: Case):
     """One feature per kernel more, or one kernel less."""

@@ -34,6 +34,7 @@ PACKAGES: dict[str, Package] = {
             "tests/algorithms/test_algorithms.py",
             "tests/engine/test_engine.py",
             "tests/engine/test_related_engine.py",
+            "tests/estimators/test_parameters.py",
         ),
     ),
     "algorithms.graph_mkl": Package(
