@@ -229,6 +229,12 @@ def test_an_unknown_algorithm_is_named_with_those_there_are(name):
         algorithms.get(name)
 
 
+@pytest.mark.parametrize("learner", LEARNERS)
+def test_the_preset_of_an_algorithm_chooses_it(learner):
+    algorithm = algorithms.get(learner)
+    assert algorithm.parameters(**algorithm.preset).algorithm_name == learner
+
+
 def numbers_of(name, settings, d):
     """How many numbers a problem and its first state have."""
     algorithm, problem = algorithms.get(name), algorithms.problem(name, settings, d=d)
@@ -255,6 +261,19 @@ def test_the_size_of_the_papers_algorithms_is_twice_the_numbers_that_they_have(D
     each_output = settings.size(d, 5) - settings.size(d, 4)
     theta = algorithms.get("raker").init(algorithms.problem("raker", settings, d=d), np.zeros(0)).theta
     assert each_output == 2 * theta.size
+
+
+@pytest.mark.parametrize("learner", sorted(set(LEARNERS) - {*PAPER, "graph-mkl"}))
+@pytest.mark.parametrize(("D", "d"), [(50, 1), (5, 60), (200, 2)])
+def test_the_size_of_the_related_algorithms_is_about_once_to_twice_the_numbers_that_they_have(learner, D, d):
+    """Files may describe models by their size, so that it must count what each further output takes."""
+    settings, algorithm = small_for(learner, n_features=D), algorithms.get(learner)
+    problem = algorithms.problem(learner, settings, d=d)
+    generators = GENERATOR * d if "V" in problem._fields else 0
+    assert 0.9 <= (settings.size(d) - generators) / numbers_of(learner, settings, d) <= 2
+    state = algorithm.init(problem, np.zeros(algorithm.uniforms(problem)))
+    numbers = sum(part.size for part in leaves(state).values() if isinstance(part, np.ndarray))
+    assert 0.9 <= (settings.size(d, 5) - settings.size(d, 4)) / numbers <= 2
 
 
 def test_orthogonal_features_take_a_decomposition_of_blocks_as_large_as_the_inputs():

@@ -7,8 +7,8 @@ from streams import raw_and_turning
 import omkl
 from omkl import algorithms
 from omkl.algorithms import graph_mkl
-from omkl.algorithms.graph_mkl import archive, large, mixture, selection
-from omkl.algorithms.graph_mkl.constants import ARCHIVE_START, SILENT_ROUNDS, WIDE_FREE
+from omkl.algorithms.graph_mkl import archive, large, mixture, selection, trees
+from omkl.algorithms.graph_mkl.constants import ARCHIVE_START, SILENT_ROUNDS, TREE_START, WIDE_FREE
 from omkl.algorithms.graph_mkl.mixture import Stack
 from omkl.arrays import leaves, mapped
 from omkl.kernels import Gaussian
@@ -201,6 +201,17 @@ def test_a_state_of_large_experts_that_cannot_be_is_refused(labels):
             bad = mapped(lambda at, leaf, name=name, value=value: value if at == name else leaf, state)
             with pytest.raises(ValueError):  # which of many complaints it is does not matter
                 graph_mkl.check_state(problem, bad)
+
+
+def test_a_fit_of_trees_without_ensembles_is_refused():
+    """Two edits at once, each of which does not fit alone."""
+    problem = problem_of()
+    online = omkl.Online("graph-mkl", problem, 0)
+    online.run(*made(290))
+    state = online.state
+    fit = trees.with_arrays(problem, 0, TREE_START)._replace(rows=TREE_START, started=TREE_START)
+    with pytest.raises(ValueError, match="two ensembles"):
+        graph_mkl.check_state(problem, state._replace(large=state.large._replace(trees=fit)))
 
 
 def test_wide_least_squares_grow_where_a_smaller_ridge_is_better():

@@ -99,6 +99,12 @@ def test_a_problem_with_a_value_that_cannot_be_is_refused(case: Case):
                 assert refuses(check, replaced(problem, name, wrong)), (name, wrong)
 
 
+@pytest.mark.parametrize("given", [{"levels": 1, "shortest": 1}, {"levels": 40, "shortest": 2**20}])
+def test_the_fewest_and_the_most_levels_are_accepted(given: dict[str, int]):
+    case = Case("adaraker", given)
+    case.algorithm.check_problem(case.problem(3))
+
+
 @EVERY_CASE
 def test_a_state_of_another_problem_is_refused(case: Case):
     """One feature per kernel more, or one kernel less."""
@@ -192,16 +198,17 @@ STATE_EDITS = {
     **{f"sets.0.{name}": NOT_FINITE for name in (
         "coefficients.R", "coefficients.theta", "coefficients.R_linear", "coefficients.theta_linear", "evidence",
         "coefficients.R_sparse", "coefficients.theta_sparse",
-        "stack.R", "stack.theta", "scaling.shift", "window.X",
+        "stack.R", "stack.theta", "window.X",
     )},
     "sets.0.noise.level": [*NOT_FINITE, lambda a: first(a, -1.0)],
     "sets.0.noise.rounds": [lambda a: first(a, LARGEST_COUNT), lambda a: first(a, 2**63 - 1)],
     "sets.0.selection.rank": [lambda a: first(a, a[1])],
     "sets.0.selection.explorer": [lambda _: 10**6],
-    "sets.0.scaling.mean": [lambda a: first(a, np.inf)],
+    "sets.0.scaling.mean": [lambda a: first(a, np.inf), lambda a: first(a, 1e92)],
+    "sets.0.scaling.shift": [*NOT_FINITE, lambda a: first(a, -1e92)],
     "sets.0.scaling.scale": [*NOT_FINITE, lambda a: first(a, -1.0)],
     "sets.0.scaling.sparse": [*NOT_FINITE, lambda a: first(a, -1.0)],
-    "sets.0.scaling.unit": [lambda _: -1.0],
+    "sets.0.scaling.unit": [lambda _: -1.0, lambda _: 1e92],
     "sets.0.first.X": [lambda a: first(a, np.inf), lambda a: first(a, 1e95)],
     "sets.0.first.Y": [*NOT_FINITE, lambda a: first(a, 1e95)],
     "sets.0.first.weight": [*NOT_FINITE, lambda a: first(a, -1.0), lambda a: first(a, 1e31)],
@@ -214,7 +221,7 @@ STATE_EDITS = {
     "sets.0.judged.signal": NOT_FINITE,
     "sets.0.judged.step": NOT_FINITE,
     "repeats": [lambda _: -1.0, lambda _: 9.0, lambda _: np.nan],
-    "weights.mean": [lambda _: -1.0, lambda _: 1e6, lambda _: np.nan],
+    "weights.mean": [lambda _: -1.0, lambda _: 1e6, lambda _: 1e200, lambda _: np.nan],
     "weights.square": [lambda _: -1.0, lambda _: 1e61, lambda _: np.inf],
     "sets.0.block.rows": [lambda a: first(a, -1), lambda a: first(a, 81)],
     "sets.0.block.mean": [*NOT_FINITE, lambda a: first(a, 1e95)],

@@ -5,7 +5,7 @@ from contextlib import nullcontext
 
 import numpy as np
 import pytest
-from streams import gaussians
+from streams import gaussians, small_for
 
 from omkl import GraphSettings, Settings, algorithms
 from omkl.algorithms import invariants
@@ -237,14 +237,15 @@ def test_the_incumbent_has_started_as_many_rounds_ago_as_it_is_old():
     assert algorithms.get("graph-mkl").started(problem, state) == 500
 
 
-def test_stored_rows_of_omkr_have_zeros_for_features_that_come_later():
-    algorithm, settings = algorithms.get("omkr"), Settings(kernels=gaussians(3))
-    few, more = (algorithms.problem("omkr", settings, d) for d in (2, 4))
+@pytest.mark.parametrize("learner", ["omkr", "nogd", "krls-t"])
+def test_stored_rows_have_zeros_for_features_that_come_later(learner):
+    algorithm, settings = algorithms.get(learner), small_for(learner)
+    few, more = (algorithms.problem(learner, settings, d) for d in (2, 4))
     state = algorithm.init(few, np.empty(0))
     for x, y in [([0.3, -0.2], 1.0), ([1.0, 0.5], -2.0)]:
         state, _ = algorithm.step(few, state, np.array(x), y, np.empty(0), 1.0)
     grown = algorithm.grow(more, state)
-    np.testing.assert_array_equal(grown.S, [*state.S, [0, 0], [0, 0]])
+    np.testing.assert_array_equal(grown.S, np.vstack((state.S, np.zeros((2, state.S.shape[1])))))
     x = np.array([0.1, 0.4])
     assert algorithm.predict(more, grown, np.append(x, [0, 0])) == algorithm.predict(few, state, x)
 

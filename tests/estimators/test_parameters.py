@@ -74,6 +74,13 @@ def test_the_signature_is_the_algorithms_parameters_and_those_of_the_api(kind: t
 
 
 @KIND
+def test_an_estimator_is_equal_to_itself_alone(kind: type):
+    one, other = kind(), kind()
+    assert one != other
+    assert len({one, other, one}) == 2
+
+
+@KIND
 def test_every_parameter_is_a_setting_or_chooses_the_algorithm(kind: type):
     settings = algorithms.get(kind().algorithm_name).settings
     known = {field.name for field in dataclasses.fields(settings)}

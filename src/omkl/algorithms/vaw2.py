@@ -55,7 +55,7 @@ class VAW2Settings(Settings):
     def size(self, d: int, outputs: int = 1) -> int:
         """About how many numbers it takes to make a model for d features and so many outputs."""
         N, n = len(self.all_kernels), 2 * self.n_features
-        return super().size(d, outputs) + N * n * n + N * N
+        return super().size(d, outputs) + outputs * N * (n * n + N)
 
 
 class Problem(NamedTuple):

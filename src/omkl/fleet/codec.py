@@ -9,7 +9,7 @@ from omkl import persist
 from omkl.arrays import Array
 from omkl.estimators import files, sklearn
 from omkl.estimators.core import restored
-from omkl.fleet.corrections import Corrections, Shares
+from omkl.fleet.corrections import Corrections, Shares, check
 from omkl.fleet.inputs import Key
 from omkl.fleet.local import Fleet
 from omkl.fleet.models import KeyedModels
@@ -134,6 +134,8 @@ def _encode_pooled(fleet: PooledFleet, compact: bool) -> tuple[persist.Json, per
         }
         if fleet._corrections is not None:
             corrections, count = fleet._corrections, len(fleet._keys)
+            with persist.saving():
+                check(corrections, fleet._shares)
             arrays |= {f"correction {name}": getattr(corrections, name)[:count] for name in ("squares", "products")}
             arrays |= {"correction rows": corrections.rows[:count], "inputs": corrections.inputs.stats}
             arrays |= {f"share {name}": getattr(fleet._shares, name) for name in SHARES}
@@ -158,24 +160,15 @@ def _decode_pooled(body: persist.Json, arrays: persist.Arrays) -> PooledFleet:
     shapes = {"squares": (count, d + 1, d + 1), "products": (count, d + 1)}
     for name, shape in shapes.items():
         setattr(corrections, name, _finite(arrays, f"correction {name}", shape))
-    rows = np.asarray(arrays["correction rows"], dtype=np.int64)
-    persist.demand(rows.shape == (count,) and bool((rows >= 0).all()), "no counts of rows")
-    corrections.rows = rows
-    corrections.reserve(1)  # whose last place is that of keys that have not come
+    corrections.rows = np.asarray(arrays["correction rows"], dtype=np.int64)
+    persist.demand(corrections.rows.shape == (count,), "no counts of rows")
     restored(corrections.inputs, persist.float_array(arrays, "inputs"))
     shares = Shares()
-    persist.demand(type(body["t"]) is int and body["t"] >= 0, "the number of rows is none")
     shares.t = body["t"]
     for name in SHARES:
         setattr(shares, name, _finite(arrays, f"share {name}", getattr(shares, name).shape))
-    persist.demand(bool((shares.counts >= 0).all() and (shares.shares >= 0).all() and (shares.shares <= 1).all()),
-                   "a count or a share cannot be")  # fmt: skip
-    for squares in (corrections.squares, shares.squares):
-        least = -1e-9 * (1 + np.trace(squares, axis1=1, axis2=2))
-        semidefinite = np.array_equal(squares, squares.transpose(0, 2, 1)) and (
-            not len(squares) or bool((np.linalg.eigvalsh(squares)[:, 0] >= least).all())
-        )
-        persist.demand(semidefinite, "sums of squares cannot be")
+    check(corrections, shares)
+    corrections.reserve(1)  # whose last place is that of keys that have not come
     fleet.pool, fleet._corrections, fleet._shares = pool, corrections, shares
     fleet._add(body["keys"])
     return fleet

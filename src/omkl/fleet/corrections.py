@@ -1,10 +1,12 @@
 """What a pooled fleet has beside its learners: linear corrections of keys, and how far a key is trusted by its rows."""
 
 from collections.abc import Iterator
+from contextlib import suppress
 
 import numpy as np
 
-from omkl.arrays import Index, Matrix, Vector
+from omkl.algorithms.invariants import demand, is_count, is_growing_count
+from omkl.arrays import Index, Matrix, Tensor, Vector
 from omkl.fleet.groups import Groups
 from omkl.scaling import InputScaler
 
@@ -14,6 +16,7 @@ AGES = 24  # octaves of the number of rows of a key
 SHARES_EVERY = 256  # rows, from one fit of the shares to the next, once there are so many
 SHARES_MEMORY = 1 - 1 / 200  # weight of the rows of one fit in the next
 BORROWED = 20.0  # rows that the share of the age before counts as
+LARGEST_SUM, LARGEST_SHARE_SUM = 1e120, 1e250  # of a key, of the shares: from the largest targets and clipped inputs
 
 
 class Corrections:
@@ -123,12 +126,35 @@ class Shares:
         for age in range(AGES):
             S, count = self.squares[age], max(self.counts[age], 1.0)
             ridge = BORROWED * np.diag(np.diag(S)) / count + 1e-12 * (np.trace(S) + 1e-300) * np.eye(2)
-            fitted = np.linalg.solve(S + ridge, self.products[age] + ridge @ before)
-            before = np.clip(fitted, 0.0, 1.0)
+            with suppress(np.linalg.LinAlgError):  # else as those of the age before
+                fitted = np.linalg.solve(S + ridge, self.products[age] + ridge @ before)
+                before = np.clip(fitted, 0.0, 1.0) if np.isfinite(fitted).all() else before
             self.shares[age] = before
         self.squares *= SHARES_MEMORY
         self.products *= SHARES_MEMORY
         self.counts *= SHARES_MEMORY
+
+
+def check(corrections: Corrections, shares: Shares) -> None:
+    """What a file may claim of corrections and shares, whose shapes fit each other: ValueError otherwise."""
+    demand(all(is_growing_count(n) for n in corrections.rows.tolist()), "no counts of rows")
+    demand(is_count(shares.t), "the number of rows is none")
+    sums = (corrections.squares, corrections.products), (shares.squares, shares.products, shares.counts)
+    for each, largest in zip(sums, (LARGEST_SUM, LARGEST_SHARE_SUM), strict=True):
+        for values in each:
+            demand(bool((np.abs(values) <= largest).all()), "a sum is too large, or no number")
+    fitting = bool((shares.counts >= 0).all() and (shares.shares >= 0).all() and (shares.shares <= 1).all())
+    demand(fitting, "a count or a share cannot be")
+    semidefinite = is_semidefinite(corrections.squares, PRIOR / 2) and is_semidefinite(shares.squares, np.inf)
+    demand(semidefinite, "sums of squares cannot be")
+
+
+def is_semidefinite(squares: Tensor, most: float) -> bool:
+    """Whether all matrices are symmetric, with eigenvalues that are negative by rounding alone, and by `most`."""
+    if not len(squares) or not np.array_equal(squares, squares.transpose(0, 2, 1)):
+        return not len(squares)
+    rounding = np.minimum(1e-9 * (1 + np.trace(squares, axis1=1, axis2=2)), most)
+    return bool((np.linalg.eigvalsh(squares)[:, 0] >= -rounding).all())
 
 
 def next_fit(t: int) -> int:

@@ -281,7 +281,7 @@ def check_state(problem: Problem, state: State) -> None:
     demand(all(is_real(number) for number in numbers), "means of errors and weights must be numbers")
     demand(state.repeats <= MAX_REPEAT_EVIDENCE, "the evidence for repeated rows is out of range")
     mean, square = state.weights
-    demand(mean**2 <= 2 * square and square <= MAX_COPIED_WEIGHT**2, "the means over weights are out of range")
+    demand(mean * mean <= 2 * square and square <= MAX_COPIED_WEIGHT**2, "the means over weights are out of range")
     demand(is_count(state.incumbent) and state.incumbent < 2, "there are two sets of experts")
     intervals.check(state.calibration)
     demand(all(number >= 0 for number in numbers), "means of errors and weights cannot be negative")
@@ -314,6 +314,8 @@ def check_set(problem: Problem, part: ExpertSet, incumbent: bool) -> None:
     demand(is_real(part.scaling.unit) and part.scaling.unit >= 0, "the unit of the target is negative")
     known = part.age < 0 or problem.task == "regression" or part.scaling.unit == 1
     demand(known, "the unit of labels is 1")
+    for moments in (part.scaling.mean, part.scaling.shift, part.scaling.unit):
+        demand(not bool((np.abs(moments) > 2 * LARGEST_VALUE).any()), "a mean or a deviation is too large")
     demand(bool((part.scaling.scale >= 0).all()), "the scale of an input is negative")
     demand(bool((part.scaling.sparse >= 0).all()), "the scale of a sparse input is negative")
     demand(bool((part.block.square >= 0).all()), "a sum of squares is negative")

@@ -292,7 +292,7 @@ def numbers_of_a_fit(problem: Problem, archive: Archive) -> int:
 
 def check(problem: Problem, trees: Trees, archive: Archive) -> None:
     ensembles, rows = len(trees.ridge), len(trees.fitted)
-    demand(ensembles in (0, 2), "there must be two ensembles of trees, or none yet")
+    demand(ensembles == 2 or ensembles == rows == 0, "there must be two ensembles of trees, or none yet")
     demand(rows <= problem.archive, "a fit of trees is made on rows of the archive")
     for name, shape in shapes(problem, ensembles, rows).items():
         found = getattr(trees, name)
