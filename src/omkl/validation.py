@@ -204,7 +204,11 @@ def pandas_values(frame: object) -> Array | None:
     if frame.shape[1] == 1 and not isinstance(frame.dtypes.iloc[0], np.dtype):  # categories may be numbers
         return None
     values: Array = frame.to_numpy()  # objects where the columns have types of which one is not NumPy's
-    return values if values.dtype.kind in NUMERIC else None
+    if values.dtype.kind not in NUMERIC:
+        return None
+    # categories that are numbers become numbers; what pandas 3 returns without a copy, for reading, holds none
+    coded = values.flags.writeable and any(isinstance(kind, pandas.CategoricalDtype) for kind in frame.dtypes)
+    return None if coded else values
 
 
 def has_gaps(values: Array) -> bool:

@@ -292,8 +292,13 @@ def encode_with_notices(table: dict[str, Any], **options: Any) -> tuple[Encoder,
             "column 'x': 1e+200 is too large; such cells are treated as missing",
             "column 'x' has empty cells; they are filled with the running mean"]),
         (["12%", "5%"] * 2, ["x=12%", "x=5%"], [
-            "column 'x': '12%' is read as text, not as a number or a timestamp (--date-format tells how dates are "
-            "written)"]),
+            "column 'x': '12%' is read as text, not as a number or a timestamp (numbers are written like -1234.5, "
+            "without signs)"]),
+        (["1.234,5", "12,5", "7"], ["x"], ["column 'x': commas are read as decimal points"]),
+        (["2024/05/01", "2024/05/02 12:30"], ["x", *(f"x:{part}" for part in CALENDAR)], []),
+        (["2024/5/1", "2024/5/2"] * 2, ["x=2024/5/1", "x=2024/5/2"], [
+            "column 'x': '2024/5/1' is read as text, not as a number or a timestamp (--date-format, or date_format of "
+            "TableEncoder, tells how dates are written)"]),
         (["2024-05-01", "soon"], ["x", *(f"x:{part}" for part in CALENDAR), "x=soon"], [
             "column 'x' holds timestamps and text such as 'soon'; each text value is a feature of its own"]),
         ([f"w{k}" for k in range(40)], ["x=w0"], []),
@@ -328,7 +333,7 @@ def test_a_date_in_another_format_needs_the_format():
 @pytest.mark.parametrize(
     "array",
     [
-        pa.array([[1], [2]]), pa.array([{"a": 1}, {"a": 2}]), pa.array([b"ab", b"cd"], pa.large_binary()),
+        pa.array([[1], [2]]), pa.array([{"a": 1}, {"a": 2}]),
         pa.array([b"ab", b"cd"], pa.binary(2)), pa.array([(1, 2, 3)] * 2, pa.month_day_nano_interval()),
     ],
     ids=lambda array: str(array.type),
@@ -346,7 +351,10 @@ def test_columns_of_unsupported_types_are_left_out(array: pa.Array):
     [
         pa.array([1, 2], pa.uint8()), pa.array([1, 2], pa.float16()), pa.array([1, 2], pa.decimal128(5, 2)),
         pa.array([1.0, 2.0]).dictionary_encode(), pa.array([1, 2], pa.duration("s")), pa.array([1, 2], pa.time32("s")),
-        pa.array([1, 2], pa.time64("us")), pa.array(["1", "2"], pa.large_string()),
+        *(pa.array([k, 2 * k], pa.duration(unit)) for unit, k in (("ms", 1000), ("us", 10**6), ("ns", 10**9))),
+        pa.array([1000, 2000], pa.time32("ms")), pa.array([10**6, 2 * 10**6], pa.time64("us")),
+        pa.array([10**9, 2 * 10**9], pa.time64("ns")),
+        pa.array([b"1", b"2"], pa.large_binary()), pa.array(["1", "2"], pa.large_string()),
         pa.array(["1", "2"], pa.string_view()), pa.array([b"1", b"2"]),
     ],
     ids=lambda array: str(array.type).replace(" ", ""),

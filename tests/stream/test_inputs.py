@@ -174,7 +174,7 @@ CASES = {
     "no end of categories": Case(with_column("c", [f"id-{k}" for k in [*range(39), 0]]),
                                  "column 'c' has more than 32 categories; statistics of its targets describe each", 40),
     # dates
-    "dates in another format": Case(with_column("c", ["31/12/2024"] * 40), "(--date-format tells how dates are wr", 40),
+    "dates in another format": Case(with_column("c", ["31/12/2024"] * 40), "tells how dates are written)", 40),
     "dates in another format, as declared": Case(with_column("c", ["31/12/2024"] * 40), "", 40,
                                                  ("--date-format", "%d/%m/%Y")),
     "the wrong date format": Case(with_column("c", ["2024.12.31"] * 40), "it is not a date like '%d/%m/%Y'", 40,

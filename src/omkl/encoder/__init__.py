@@ -7,7 +7,13 @@ from omkl.encoder.table import Batch, of_columns, of_frame, of_matrix, of_row, t
 
 __all__ = ["Batch", "Encoded", "Encoder", "of_columns", "of_frame", "of_matrix", "of_row", "text_names", "warn"]
 
-WORTH_A_WARNING = ("large", "almost", "mixed", "most")  # others are as expected where a program makes the tables
+WORTH_A_WARNING = (
+    "large",
+    "almost",
+    "mixed",
+    "most",
+    "unique",
+)  # others are as expected where a program makes the tables
 
 
 def warn(about: str, text: str) -> None:

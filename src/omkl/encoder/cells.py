@@ -1,6 +1,7 @@
 """How values are parsed: strings and typed values as numbers, timestamps and text."""
 
 import datetime
+import re
 from functools import lru_cache
 from typing import Literal
 
@@ -15,9 +16,12 @@ NULLS = ["", "NA", "N/A", "NaN", "nan", "-nan", "-NaN", "NULL", "null", "None", 
 SNIFF = 1000  # cells with commas, at most, decide what the commas are
 NUMBER = r"(?i)^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$|^[+-]?(inf|infinity)$"
 THOUSANDS = r"^[+-]?[1-9]\d{0,2}(,\d{3})+(\.\d*)?$"
-DECIMAL_COMMA = r"^[+-]?\d*,\d+$"
+DECIMAL_COMMA = r"^[+-]?(\d*|[1-9]\d{0,2}(\.\d{3})+),\d+$"  # with points between thousands, or without
 TRUTH = r"(?i)^(true|false)$"
 TIMESTAMP = r"^\d{4}(-|\d{4}[T ]|W)"  # what may be an ISO 8601 date and time, and cannot be a number
+SLASHES = r"^(\d{4})/(\d{2})/(\d{2})($|[T ])"  # a date of that order with other separators
+LIKE_A_NUMBER = re.compile(r"[-+\u2212($€£]?\d")  # text that may have been meant as a number or a date
+LIKE_A_DATE = re.compile(r"\d{1,4}[-/. ]\w{1,9}[-/. ]\d{1,4}|\d{1,2}:\d\d|\d{4}-\d\d$")
 DAY_IN_US = 86_400_000_000
 EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 CYCLES = {"day": (1.0, 0.0), "week": (7.0, 3.0), "year": (365.2425, 0.0)}  # days; 1970 began on a Thursday
@@ -28,8 +32,8 @@ def numbers(strings: pa.Array, comma: Comma | None = None) -> tuple[Vector, str 
 
     >>> numbers(pa.array(["1", " 2.5 ", "true", None, "three"]))
     (array([1. , 2.5, 1. , nan, nan]), 'three')
-    >>> numbers(pa.array(["1,200", "7"]), "thousands")[0], numbers(pa.array(["0,5", "7"]), "decimal")[0]
-    (array([1200.,    7.]), array([0.5, 7. ]))
+    >>> numbers(pa.array(["1,200", "7"]), "thousands")[0], numbers(pa.array(["1.200,5", "7"]), "decimal")[0]
+    (array([1200.,    7.]), array([1200.5,    7. ]))
     """
     strings = pc.utf8_trim_whitespace(strings)
     values, valid = read_numbers(strings, comma)
@@ -56,10 +60,12 @@ def read_numbers(strings: pa.Array, comma: Comma | None) -> tuple[Vector, Mask]:
     valid = matches(strings, NUMBER)
     if not valid.all():
         if comma is not None:
-            pattern, point = (THOUSANDS, "") if comma == "thousands" else (DECIMAL_COMMA, ".")
-            strings = pc.if_else(
-                pc.match_substring_regex(strings, pattern), pc.replace_substring(strings, ",", point), strings
-            )
+            pattern = THOUSANDS if comma == "thousands" else DECIMAL_COMMA
+            if comma == "thousands":
+                plain = pc.replace_substring(strings, ",", "")
+            else:
+                plain = pc.replace_substring(pc.replace_substring(strings, ".", ""), ",", ".")
+            strings = pc.if_else(pc.match_substring_regex(strings, pattern), plain, strings)
         truth = pc.match_substring_regex(strings, TRUTH)
         strings = pc.if_else(truth, pc.if_else(pc.equal(pc.utf8_lower(strings), "true"), "1", "0"), strings)
         valid = matches(strings, NUMBER)
@@ -74,6 +80,8 @@ def timestamps(array: pa.Array, date_format: str | None = None) -> tuple[Vector,
     (array([1. , 0.5, nan]), 'soon')
     >>> timestamps(pa.array(["2/1/1970", "1970-01-02"]), "%d/%m/%Y")
     (array([1., 1.]), None)
+    >>> timestamps(pa.array(["1970/01/02", "1970/01/01 12:00"]))[0]
+    array([1. , 0.5])
     """
     if is_timestamp(array.type):
         zone = array.type.tz if pa.types.is_timestamp(array.type) else None
@@ -88,6 +96,7 @@ def read_timestamps(strings: pa.Array, date_format: str | None) -> tuple[Vector,
     if date_format is not None:
         days = _days(pc.strptime(strings, format=date_format, unit="us", error_is_null=True)).copy()
         days[matches(strings, f"{NUMBER}|{THOUSANDS}|{DECIMAL_COMMA}")] = np.nan  # what may be a number is a number
+    strings = pc.replace_substring_regex(strings, SLASHES, r"\1-\2-\3\4")
     likely = matches(strings, TIMESTAMP)
     rest = np.flatnonzero(likely & np.isnan(days))
     some = strings.take(rest)
@@ -140,6 +149,15 @@ def _first_invalid(strings: pa.Array, valid: Mask) -> str | None:
     return short(strings[int(np.argmax(wrong))].as_py()) if wrong.any() else None
 
 
+def hint_about(text: str, date_format: str | None) -> str:
+    """What may help to read text that looks like a number or a date."""
+    if date_format is not None:
+        return f"it is not a date like {date_format!r}"
+    if LIKE_A_DATE.match(text):
+        return "--date-format, or date_format of TableEncoder, tells how dates are written"
+    return "numbers are written like -1234.5, without signs"
+
+
 def short(text: str) -> str:
     return text if len(text) <= 40 else text[:37] + "..."
 
@@ -153,7 +171,8 @@ def is_usable(kind: pa.DataType) -> bool:
     if types.is_dictionary(kind):
         kind = kind.value_type
     tests = (types.is_null, types.is_boolean, types.is_integer, types.is_floating, types.is_decimal, types.is_temporal,
-             types.is_string, types.is_large_string, types.is_string_view, types.is_binary)  # fmt: skip
+             types.is_string, types.is_large_string, types.is_string_view, types.is_binary, types.is_large_binary,
+             types.is_binary_view)  # fmt: skip
     return any(test(kind) for test in tests) and not types.is_interval(kind)
 
 
@@ -175,12 +194,19 @@ def usable(array: pa.Array) -> pa.Array | None:
     if pa.types.is_dictionary(array.type):
         array = array.dictionary_decode()
     kind = array.type
+    if pa.types.is_large_binary(kind) or pa.types.is_binary_view(kind):
+        return array.cast(pa.binary())
     return array.cast(pa.string()) if pa.types.is_string_view(kind) or pa.types.is_large_string(kind) else array
 
 
 def as_doubles(array: pa.Array) -> Vector:
-    if pa.types.is_duration(array.type) or pa.types.is_time(array.type):
-        array = array.cast(pa.int64() if array.type.bit_width == 64 else pa.int32())
+    """Numbers as doubles; durations and times of day in seconds, whatever their unit is, to the microsecond."""
+    types = pa.types
+    if types.is_duration(array.type) or types.is_time(array.type):
+        unit = pa.duration("us") if types.is_duration(array.type) else pa.time64("us")
+        return as_doubles(array.cast(unit, safe=False).cast(pa.int64())) / 1e6
+    if types.is_decimal(array.type):  # which are rounded twice if they are not read from their digits
+        array = array.cast(pa.string())
     values: Vector = pc.cast(array, pa.float64(), safe=False).to_numpy(zero_copy_only=False)
     return values
 

@@ -8,7 +8,6 @@ bucket, whose place a core's statistics of the targets of that bucket take. Feat
 needs them, and each cell is parsed by itself, so what is learned does not depend on how rows were cut into pieces.
 """
 
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, replace
 from typing import Any, Literal, NamedTuple
@@ -20,11 +19,13 @@ import pyarrow.compute as pc
 from omkl.arrays import Mask, Vector
 from omkl.encoder.categories import ALL_DIFFERENT, MAX_CATEGORIES, Column, Kind, buckets
 from omkl.encoder.cells import (
+    LIKE_A_NUMBER,
     NUMBER,
     as_doubles,
     as_strings,
     calendar_features,
     commas,
+    hint_about,
     is_coded,
     is_text,
     is_timestamp,
@@ -42,7 +43,6 @@ from omkl.notices import Notify
 from omkl.persist import Json, claims, demand
 
 MAX_FEATURES = 10_000
-LIKE_A_NUMBER = re.compile(r"[-+($€£]?\d")  # text that may have been meant as a number or a date
 
 
 class Encoded(NamedTuple):
@@ -323,10 +323,8 @@ class Encoder:
                         "value is a feature of its own")  # fmt: skip
         almost = next((text for text in new if LIKE_A_NUMBER.match(text)), None)
         if almost is not None:
-            hint = "--date-format tells how dates are written" if self.date_format is None else \
-                f"it is not a date like {self.date_format!r}"  # fmt: skip
             self.notify(f"almost {name}", f"column {name!r}: {short(almost)!r} is read as text, not as a number or a "
-                        f"timestamp ({hint})")  # fmt: skip
+                        f"timestamp ({hint_about(almost, self.date_format)})")  # fmt: skip
 
     def _put(self, out: Encoded, name: str, values: Vector, first: int, fill: float, learn: bool) -> None:
         if name not in self.features:

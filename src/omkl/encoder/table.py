@@ -43,7 +43,9 @@ def of_frame(X: "IntoDataFrame | Frame") -> Batch:
 
     frame: Frame = nw.from_native(X, eager_only=True)
     names = text_names(frame.columns)
-    columns = flattened({name: _of_series(frame[own]) for name, own in zip(names, frame.columns, strict=True)})
+    columns = flattened(
+        {name: _of_series(frame.get_column(own)) for name, own in zip(names, frame.columns, strict=True)}
+    )
     for name, array in columns.items():
         if not is_usable(array.type):
             raise ValueError(f"column {name!r} holds {array.type}; a column must hold numbers, text, booleans or "
@@ -69,17 +71,18 @@ def of_row(x: Mapping[Any, object]) -> Batch:
     """
     x = flat_row(x)
     names = text_names(x)
-    return Batch(np.ones(1, dtype=np.intp), {name: of_cells([x[own]]) for name, own in zip(names, x, strict=True)})
+    cells = {name: of_cells([x[own]], f"feature {name!r}") for name, own in zip(names, x, strict=True)}
+    return Batch(np.ones(1, dtype=np.intp), cells)
 
 
-def of_cells(cells: list[object]) -> pa.Array:
+def of_cells(cells: list[object], what: str = "a cell") -> pa.Array:
     """Python's values as a column; where they are of several types, each as it would be written in a file."""
     try:
         array = pa.array(cells, from_pandas=True)
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError):
         array = None
     if array is None or not is_usable(array.type):
-        array = pa.array([_written(cell) for cell in cells], pa.string())
+        array = pa.array([_written(cell, what) for cell in cells], pa.string())
     return array
 
 
@@ -129,8 +132,8 @@ def text_names(names: Iterable[Hashable]) -> list[str]:
 def _of_series(series: "nw.Series[Any]") -> pa.Array:
     try:
         array = series.to_arrow()
-    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):  # objects of several types
-        return of_cells(series.to_list())
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError):  # or of several types
+        return of_cells(series.to_list(), f"every cell of column {series.name!r}")
     coded = pa.types.is_dictionary(array.type)
     if isinstance(
         array.type.value_type if coded else array.type, pa.BaseExtensionType
@@ -142,7 +145,7 @@ def _of_series(series: "nw.Series[Any]") -> pa.Array:
     return array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
 
 
-def _written(cell: object) -> str | None:
+def _written(cell: object, what: str) -> str | None:
     if isinstance(cell, np.generic):
         cell = cell.item()
     if isinstance(cell, float):
@@ -153,5 +156,7 @@ def _written(cell: object) -> str | None:
         return None if cell is None else str(cell)
     if cell != cell:  # what is not equal to itself is what pandas marks as missing
         return None
-    raise ValueError(f"a cell must be a number, text, a boolean, a timestamp or empty, got {cell!r} "
+    if type(cell).__module__.partition(".")[0] == "pandas" and type(cell).__name__ in ("Period", "Interval"):
+        return str(cell)  # as columns of these are read
+    raise ValueError(f"{what} must be a number, text, a boolean, a timestamp or empty, got {cell!r} "
                      f"({type(cell).__name__})")  # fmt: skip

@@ -164,7 +164,7 @@ class Estimator(Locked, ExplainingFrames, Generic[C, Y]):
     ) -> tuple[int, list[R]]:
         """How many rows came before there was any feature, and what was predicted for the others before learning."""
         core = self._core
-        plain = not clash(frame.columns) if core is None else core.encoder is None
+        plain = not clash([str(name) for name in frame.columns]) if core is None else core.encoder is None
         if plain and (X := numbers(frame)) is not None:
             columns = frame.columns
             core, start = self._start(columns), 0

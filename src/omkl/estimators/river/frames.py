@@ -32,7 +32,10 @@ def features(frame: Frame, core: Core) -> Matrix:
 
 
 def as_frame(X: IntoDataFrame) -> Frame:
-    return nw.from_native(X, eager_only=True)
+    try:
+        return nw.from_native(X, eager_only=True)
+    except nw.exceptions.DuplicateError as error:
+        raise ValueError(f"two columns have the same name; rename one of them ({error})") from error
 
 
 def as_series(name: str, values: Vector | Sequence[Hashable], like: Frame) -> IntoSeries:
