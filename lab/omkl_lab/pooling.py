@@ -73,15 +73,35 @@ def quoted(results: dict[str, Any]) -> dict[str, str]:
     head = ("rows per key", *LEARNERS.values())
     rows = []
     for name, found in results.items():
-        size, kind = name.split()
-        keys, least, most = STREAMS[size]
-        number = f"{least}" if least == most else f"{least} to {most}"
         values = [found.get(learner, np.nan) for learner in LEARNERS]  # nan: not measured
         best = f"{np.nanmin(values):.3g}"
         shown = [{best: f"**{best}**", "nan": ""}.get(f"{value:.3g}", f"{value:.3g}") for value in values]
-        rows.append((f"{number}, {keys:,} keys, {kind}", *shown))
+        rows.append((titled(name), *shown))
     about = f"Mean squared errors; the noise has a variance of {NOISE**2:.2g}:"
-    return {"pooling": f"{about}\n\n{markdown.table(head, rows)}"}
+    ratios = "Errors of pooled fleets over those of others; above 1, pooling loses:"
+    return {"pooling": "\n".join((f"{about}\n", markdown.table(head, rows), f"{ratios}\n", compared(results)))}
+
+
+def titled(name: str) -> str:
+    """What a stream is called in the tables: rows per key, number of keys, kind."""
+    size, kind = name.split()
+    keys, least, most = STREAMS[size]
+    return f"{least}, {keys:,} keys, {kind}" if least == most else f"{least} to {most}, {keys:,} keys, {kind}"
+
+
+def compared(results: dict[str, Any]) -> str:
+    """How pooled fleets do against the better of the models per key, and the better of the single models."""
+    others = {
+        "the better model per key": ("separate", "separate GraphMKL"),
+        "the better single model": ("one", "category"),
+    }
+    pooled = ("pooled", "pooled GraphMKL")
+    head = ["rows per key", *(f"{LEARNERS[name]} / {title}" for title in others for name in pooled)]
+    rows = []
+    for name, found in results.items():
+        ratios = [found[one] / min(found[other] for other in some) for some in others.values() for one in pooled]
+        rows.append((titled(name), *(f"{ratio:.3f}" for ratio in ratios)))
+    return markdown.table(head, rows)
 
 
 def main() -> None:

@@ -1,5 +1,7 @@
 """A pooled fleet: row by row as its formulas say, better for keys with few rows, the same in batches and from files."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 
@@ -122,6 +124,22 @@ def test_a_batch_that_is_refused_changes_nothing():
         with pytest.raises(DivergenceError):
             fleet.learn_rows(["a"] * 60, np.ones((60, 3)), np.ones(60))
         assert persist.to_bytes(fleet) == before
+
+
+def test_many_rows_or_many_keys_in_one_call_take_no_matrix_for_each():
+    rng, rows, d = np.random.default_rng(0), 20_000, 30
+    linear = corrections.Corrections(d, rows)
+    Z, slots = rng.normal(size=(rows, d + 1)), np.arange(rows)
+    some = slots % 10
+    tracemalloc.start()
+    try:
+        linear.learn(slots, Z, Z[:, 0])
+        predictions = linear.predict(some, Z)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 60e6  # a matrix for each row would be 154 MB
+    assert predictions.tolist() == [linear.predict(some[k : k + 1], Z[k : k + 1])[0] for k in range(rows)]
 
 
 def test_missing_values_and_wrong_arguments():

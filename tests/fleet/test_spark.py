@@ -183,6 +183,28 @@ def test_invalid_rows_are_returned_with_the_reason_and_other_rows_are_learned(sp
     assert states == {key: fleet.pack(key) for key in fleet}
 
 
+def test_a_sink_evaluates_a_batch_once_and_writes_it_again_in_its_place(spark, tmp_path):
+    from omkl.fleet.spark import Sink
+
+    def counted(batches):
+        for part in batches:
+            evaluated.add(part.num_rows)
+            yield part
+
+    schema, sink = "k BIGINT, reason STRING", Sink(tmp_path)
+    for reasons in (["bad", None, None], [None], ["bad", "worse"], []):
+        evaluated = spark.sparkContext.accumulator(0)
+        table = spark.createDataFrame(list(enumerate(reasons)), schema)
+        sink(table.mapInArrow(counted, schema), 7)
+        assert evaluated.value == len(reasons)
+        for name, wanted in (("learned", [None]), ("refused", ["bad", "worse"])):
+            found = spark.read.parquet(str(tmp_path / name)).toPandas().sort_values("k")
+            assert found.columns.tolist() == ["k", "reason", "batch"]
+            assert found["k"].tolist() == [k for k, reason in enumerate(reasons) if reason in wanted]
+            assert (tmp_path / name / "batch=7" / "_SUCCESS").exists()
+        assert sorted(path.name for path in tmp_path.iterdir()) == ["learned", "refused"]
+
+
 def test_rows_with_the_same_order_give_the_same_model_however_they_are_shuffled(spark):
     from omkl.fleet.spark import learned_states
 

@@ -17,6 +17,7 @@ SHARES_EVERY = 256  # rows, from one fit of the shares to the next, once there a
 SHARES_MEMORY = 1 - 1 / 200  # weight of the rows of one fit in the next
 BORROWED = 20.0  # rows that the share of the age before counts as
 LARGEST_SUM, LARGEST_SHARE_SUM = 1e120, 1e250  # of a key, of the shares: from the largest targets and clipped inputs
+KEYS_AT_ONCE = 1024  # whose models are solved for or updated together: each takes copies of its matrix
 
 
 class Corrections:
@@ -43,15 +44,20 @@ class Corrections:
 
     def predict(self, slots: Index, Z: Matrix) -> Vector:
         """(rows,); 0 for a slot of -1, a key that has not come yet."""
-        S = self.squares[slots] + PRIOR * np.eye(Z.shape[1])
-        w = np.linalg.solve(S, self.products[slots][..., None])[..., 0]
-        out: Vector = np.where(slots >= 0, (w * Z).sum(axis=1), 0.0)
+        known, of = np.unique(slots, return_inverse=True)
+        w, prior = np.empty((len(known), Z.shape[1])), PRIOR * np.eye(Z.shape[1])
+        for start in range(0, len(known), KEYS_AT_ONCE):
+            some = known[start : start + KEYS_AT_ONCE]
+            w[start : start + len(some)] = np.linalg.solve(self.squares[some] + prior, self.products[some][..., None])[
+                ..., 0
+            ]
+        out: Vector = np.where(slots >= 0, (w[of] * Z).sum(axis=1), 0.0)
         return out
 
     def learn(self, slots: Index, Z: Matrix, residuals: Vector) -> tuple[Vector, Index]:
         """(rows,) predictions of each row before it is learned, and how many rows its key had then.
 
-        The rows of all keys that are the first of their key in the batch go together, then all second ones, ...
+        Rows that are the first of their key in the batch go together, then those that are the second, ...
         """
         out, seen = np.empty(len(Z)), np.empty(len(Z), dtype=np.intp)
         for rows in by_rank(slots):
@@ -70,7 +76,7 @@ class Corrections:
 
 
 def by_rank(slots: Index) -> Iterator[Index]:
-    """Rows that are the first of their slot, the second, and so on.
+    """Rows that are the first of their slot, the second, and so on, at most so many at a time.
 
     >>> [rows.tolist() for rows in by_rank(np.array([7, 3, 7, 7, 3]))]
     [[0, 1], [2, 4], [3]]
@@ -80,7 +86,8 @@ def by_rank(slots: Index) -> Iterator[Index]:
     ranks[groups.order] = np.arange(len(slots)) - np.repeat(groups.starts[:-1], np.diff(groups.starts))
     by = Groups.by(ranks)
     for a, b in zip(by.starts, by.starts[1:], strict=False):
-        yield by.order[a:b]
+        for start in range(a, b, KEYS_AT_ONCE):
+            yield by.order[start : min(start + KEYS_AT_ONCE, b)]
 
 
 class Shares:

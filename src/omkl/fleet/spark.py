@@ -12,7 +12,7 @@ written.
 
 import os
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import timedelta
 from pathlib import Path
 from typing import Any, Required, TypedDict, Unpack
@@ -24,12 +24,13 @@ from omkl import persist, validation
 from omkl.estimators.sklearn.base import Estimator
 from omkl.fleet.inputs import Key, check_keys, plain_keys
 from omkl.fleet.local import Fleet
-from omkl.fleet.spark_columns import BUCKET, Label, Prepared, bucket_of, hashed, prepared
+from omkl.fleet.spark_columns import BUCKET, REASON, Label, Prepared, bucket_of, hashed, prepared
 from omkl.fleet.spark_tasks import LearnStream, LearnTable, ReadStates, WriteStates
 from omkl.fleet.state_folder import States, check_buckets
 
 GIGABYTE = 1 << 30
 PER_CORE = 2  # buckets, so that a core that is done early takes another
+REFUSED = "omkl_refused"  # a column of the files of a micro-batch while they are written
 
 
 class Columns(TypedDict, total=False):
@@ -188,12 +189,32 @@ class Sink:
         self.folder = Path(folder)
 
     def __call__(self, batch: DataFrame, number: int) -> None:
-        batch.persist()  # it is written twice, and must not be learned twice
-        try:
-            for name, rows in (("learned", F.col("reason").isNull()), ("refused", F.col("reason").isNotNull())):
-                batch.where(rows).write.mode("overwrite").parquet(str(self.folder / name / f"batch={number}"))
-        finally:
-            batch.unpersist()
+        # one job writes both kinds of rows: a second one would learn the rows again, or need a copy of them in memory
+        written = self.folder / f"_batch={number}"
+        rows = batch.withColumn(REFUSED, F.col(REASON).isNotNull())
+        rows.write.mode("overwrite").partitionBy(REFUSED).parquet(str(written))
+        path, files = _hadoop(batch.sparkSession, self.folder)
+        for name, value in (("learned", "false"), ("refused", "true")):
+            source, target = written / f"{REFUSED}={value}", self.folder / name / f"batch={number}"
+            if not files.exists(path(source)):  # there are no such rows
+                batch.limit(0).write.mode("overwrite").parquet(str(target))  # evaluates nothing
+                continue
+            files.create(path(source / "_SUCCESS"), True).close()  # as Spark marks a folder that is complete
+            files.mkdirs(path(target.parent))
+            files.delete(path(target), True)
+            if not files.rename(path(source), path(target)):
+                raise OSError(f"{source} could not be renamed to {target}")
+        files.delete(path(written), True)
+
+
+def _hadoop(spark: SparkSession, folder: Path) -> tuple[Callable[[Path], Any], Any]:
+    """How paths become those of Hadoop, and the file system that a folder is in, as Spark sees both."""
+    jvm: Any = spark._jvm
+
+    def path(name: Path) -> Any:
+        return jvm.org.apache.hadoop.fs.Path(str(name))
+
+    return path, path(folder).getFileSystem(spark._jsparkSession.sessionState().newHadoopConf())
 
 
 def _table(table: DataFrame, learner: Estimator | str, columns: Columns) -> Prepared:
