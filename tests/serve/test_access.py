@@ -7,6 +7,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from command import omkl
 from serving import Service, get, serving, some_rows
@@ -16,11 +17,15 @@ from omkl.serve import Client, ServiceError
 from omkl.serve.access import Tokens
 from omkl.serve.calls import Call
 from omkl.serve.commands import Command
+from omkl.serve.handles import text_keys
 from omkl.serve.limits import Limits, Refused
 from omkl.serve.model import ServedModel
 from omkl.serve.server import protocol
 from omkl.serve.turns import Turns
+from omkl.serve.views import Want
 from omkl.serve.writer import Writer
+from omkl.stream.raw import DataError
+from omkl.stream.targets import labels
 
 READ, WRITE = "r" * 20, "w" * 20
 
@@ -197,6 +202,63 @@ def test_a_model_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.Monk
     asyncio.run(service.create("new", start))
     assert list(service.handles) == ["new"]
     service.close()
+
+
+def test_a_folder_of_something_else(tmp_path: Path) -> None:
+    import asyncio
+
+    from omkl.serve import service as of
+    from omkl.stream.options import Options
+
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "text").write_text("mine")
+    (tmp_path / ".old-photos").mkdir()
+    start = of.Start("docs", None, Options(target="y", task="regression"))
+
+    async def all_of_it() -> None:
+        service = of.Service(tmp_path, Limits())
+        await service.start([])
+        assert list(service.handles) == []
+        with pytest.raises(Refused, match="something else called 'docs'"):
+            await service.create("docs", start)
+        with pytest.raises(DataError, match="something else than a model of omkl serve"):
+            await service.start([start])
+        service.close()
+
+    asyncio.run(all_of_it())
+    assert (tmp_path / "docs" / "text").read_text() == "mine"
+    assert (tmp_path / ".old-photos").exists()
+
+
+def test_a_model_that_is_removed_while_it_is_looked_at(tmp_path: Path) -> None:
+    import asyncio
+
+    from omkl.serve import service as of
+    from omkl.stream.options import Options
+
+    starts = [of.Start(name, None, Options(target="y", task="regression")) for name in ("a", "b", "c")]
+
+    async def all_of_it() -> None:
+        service = of.Service(tmp_path, Limits())
+        await service.start(starts)
+        looking = asyncio.create_task(service.views(service.view))
+        late, handle = asyncio.create_task(service.view("b", importance=True)), service.get("b")
+        await asyncio.sleep(0)
+        await asyncio.gather(service.delete("b"), looking, late, return_exceptions=True)
+        assert {"a", "c"} <= set(looking.result())
+        assert ("b", True) not in service._views
+        for action in (handle.view(False), handle.predict(some_rows(1), None, Want()), handle.call("to_bytes")):
+            with pytest.raises(Refused, match="being removed") as refused:
+                await action
+            assert refused.value.status == 503
+        service.close()
+
+    asyncio.run(all_of_it())
+
+
+@pytest.mark.parametrize("keys", [["a", "b"], [1, 2], [1.0, 2.5], [None, None], [1, "a", 2.0, None, True, "1"]])
+def test_keys_are_known_as_if_they_came_alone(keys: list[Any]) -> None:
+    assert text_keys(keys) == [None if key is None else labels(pa.array([key]))[0] for key in keys]
 
 
 @pytest.mark.slow

@@ -21,7 +21,7 @@ MODEL_FILE = "application/vnd.omkl"
 
 
 async def list_models(call: Call) -> Response:
-    views = {name: await handle.view(False) for name, handle in list(call.service.handles.items())}
+    views = await call.service.views(lambda name: call.service.get(name).view(False))
     return json_answer({"models": [described(name, view) for name, view in views.items()]})
 
 
@@ -126,7 +126,7 @@ async def shown(service: Service, name: str) -> View:
 
 
 async def metrics_text(call: Call) -> Response:
-    views = {name: await call.service.view(name) for name in call.service.handles}
+    views = await call.service.views(call.service.view)
     return Response(metrics.text(views, call.service.meters, __version__),
                     media_type="text/plain; version=0.0.4; charset=utf-8")  # fmt: skip
 

@@ -61,6 +61,13 @@ def protocol(limits: Limits) -> type[HttpToolsProtocol]:
             self._in_head = False
             super().on_headers_complete()
 
+        def eof_received(self) -> bool:  # type: ignore[override]
+            """Whether the connection stays open: a client that has sent all of its request may wait for the answer."""
+            asked = self.cycle is not None and not self.cycle.more_body and not self.cycle.response_started
+            if asked:
+                self.cycle.keep_alive = False  # it is closed after the answer
+            return asked
+
         def on_message_complete(self) -> None:
             self._since = None
             super().on_message_complete()
