@@ -204,6 +204,16 @@ def test_a_model_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.Monk
     service.close()
 
 
+def test_a_service_that_is_stopped_has_no_complaints(tmp_path: Path) -> None:
+    with serving(tmp_path / "state", "--target", "y", "--task", "regression") as service:
+        with Client(service.url) as client:
+            client.learn(some_rows(5))
+            client.predict(some_rows(1))
+        assert service.stop() == 0
+        last = service.log.read_text().splitlines()[-1]
+        assert last.endswith("INFO model: closed")
+
+
 def test_a_folder_of_something_else(tmp_path: Path) -> None:
     import asyncio
 

@@ -185,3 +185,4 @@ async def _serve(
     finally:
         service.closing = True
         await asyncio.to_thread(service.close)
+        gc.unfreeze()  # so that all is taken apart before the engine, which else complains on standard error
