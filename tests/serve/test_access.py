@@ -1,6 +1,7 @@
 """Who may do what: tokens, slow clients, too many requests, and several workers."""
 
 import contextlib
+import signal
 import socket
 import time
 from pathlib import Path
@@ -13,6 +14,7 @@ from command import omkl
 from serving import Service, get, serving, some_rows
 from uvicorn.server import ServerState
 
+from omkl import persist
 from omkl.serve import Client, ServiceError
 from omkl.serve.access import Tokens
 from omkl.serve.calls import Call
@@ -24,6 +26,7 @@ from omkl.serve.server import protocol
 from omkl.serve.turns import Turns
 from omkl.serve.views import Want
 from omkl.serve.writer import Writer
+from omkl.stream.checkpoint import Checkpoint
 from omkl.stream.raw import DataError
 from omkl.stream.targets import labels
 
@@ -204,14 +207,19 @@ def test_a_model_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.Monk
     service.close()
 
 
-def test_a_service_that_is_stopped_has_no_complaints(tmp_path: Path) -> None:
+@pytest.mark.parametrize("by", [signal.SIGTERM, signal.SIGINT])
+def test_a_service_that_is_stopped_writes_a_checkpoint(tmp_path: Path, by: signal.Signals) -> None:
     with serving(tmp_path / "state", "--target", "y", "--task", "regression") as service:
         with Client(service.url) as client:
             client.learn(some_rows(5))
             client.predict(some_rows(1))
-        assert service.stop() == 0
+        service.process.send_signal(by)
+        assert service.process.wait(60) == 0
         last = service.log.read_text().splitlines()[-1]
-        assert last.endswith("INFO model: closed")
+        assert last.endswith("INFO model: closed")  # and nothing from the compiled code
+        found = persist.read(tmp_path / "state" / "model" / "checkpoint.omkl")
+        assert isinstance(found, Checkpoint)
+        assert found.progress.records == 5
 
 
 def test_a_folder_of_something_else(tmp_path: Path) -> None:

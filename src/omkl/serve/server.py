@@ -114,6 +114,7 @@ class Server(uvicorn.Server):
     def handle_exit(self, sig: int, frame: Any) -> None:
         self.service.closing = True
         super().handle_exit(sig, frame)
+        self._captured_signals.clear()  # uvicorn would raise them anew and end the process before models are closed
 
 
 def check_address(host: str, tokens: Tokens) -> None:
