@@ -1,9 +1,11 @@
 """Who may do what: tokens, slow clients, too many requests, and several workers."""
 
 import contextlib
+import os
 import signal
 import socket
 import time
+import urllib.request
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -17,6 +19,7 @@ from uvicorn.server import ServerState
 from omkl import persist
 from omkl.serve import Client, ServiceError
 from omkl.serve.access import Tokens
+from omkl.serve.bodies import ARROW, arrow_bytes
 from omkl.serve.calls import Call
 from omkl.serve.commands import Command
 from omkl.serve.handles import text_keys
@@ -379,11 +382,28 @@ def test_keys_in_several_workers(tmp_path: Path) -> None:
             found.append([answer["prediction"] for answer in (*first, *second, *predicted)])
             assert client.describe()["learned"] == 280
             assert client.request("GET", "/v1/models/-/keys")["total"] == 7
+            table = pa.table({"meter": ["m1", "m1"], "a": [0.5, 0.7]})  # no row for two of the workers
+            request = urllib.request.Request(f"{service.url}/predict", arrow_bytes(table), {"Content-Type": ARROW})
+            with urllib.request.urlopen(request, timeout=60) as answer:
+                assert pa.ipc.open_stream(answer.read()).read_all().num_rows == 2
             if workers == "3":
                 with pytest.raises(ServiceError, match="3 workers, each with a file"):
                     client.download()
                 assert client.request("DELETE", "/v1/models/-/keys/m3") == {"forgotten": "m3"}
                 assert client.describe()["keys"] == 6
+                children = Path(f"/proc/{service.process.pid}/task/{service.process.pid}/children").read_text()
+                spawned = [
+                    int(pid) for pid in children.split() if b"spawn_main" in Path(f"/proc/{pid}/cmdline").read_bytes()
+                ]
+                os.kill(spawned[0], signal.SIGKILL)
+                until = time.monotonic() + 60
+                while status_of(client, "GET", "/ready") == 200 and time.monotonic() < until:
+                    time.sleep(0.05)
+                with Client(service.url, retries=0) as hurried:
+                    assert (
+                        status_of(hurried, "GET", "/ready") == status_of(hurried, "POST", "/predict", rows[:20]) == 503
+                    )
+                    assert status_of(hurried, "GET", "/health") == status_of(hurried, "GET", "/metrics") == 200
     assert found[0] == found[1]
     with pytest.raises(RuntimeError, match="give --workers 3"):
         Service(tmp_path / "3", *options, "--workers", "2")

@@ -29,11 +29,15 @@ from omkl.stream.targets import labels
 
 T = TypeVar("T")
 PREDICTORS = 2  # threads that predict
+GONE = "a worker has stopped; restart the service"
 WORKER = "worker"  # and its number: the folder of a worker
 
 
 class Handle(Protocol):
     """A model, wherever it is."""
+
+    @property
+    def alive(self) -> bool: ...
 
     async def write(self, command: Command) -> Answer: ...
 
@@ -48,6 +52,8 @@ class Handle(Protocol):
 
 class LocalModel:
     """A model in this process: a thread learns, a few predict."""
+
+    alive = True
 
     def __init__(self, folder: Path, limits: Limits, every: int, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
@@ -123,7 +129,7 @@ class Worker:
             self._pipe.send((self._count, what, args))
         except OSError:
             self._futures.pop(self._count, None)
-            raise Refused(503, "a worker has stopped; restart the service") from None
+            raise Refused(503, GONE) from None
         return await future
 
     def _read(self) -> None:
@@ -132,8 +138,7 @@ class Worker:
                 found = [(self._futures.pop(number), answer) for number, answer in self._pipe.recv()]
                 self._loop.call_soon_threadsafe(resolve, found)
         except (EOFError, OSError, RuntimeError):  # the worker or the loop has ended
-            gone = Refused(503, "a worker has stopped; restart the service")
-            left = [(future, gone) for future in self._futures.values()]
+            left = [(future, Refused(503, GONE)) for future in self._futures.values()]
             self._futures.clear()
             if not self._loop.is_closed():
                 self._loop.call_soon_threadsafe(resolve, left)
@@ -160,6 +165,10 @@ class ShardedModel:
         except BaseException:
             self.close()
             raise
+
+    @property
+    def alive(self) -> bool:
+        return all(worker.process.is_alive() for worker in self.workers)
 
     async def _by(self) -> str:
         if not self.by:
@@ -211,14 +220,11 @@ class ShardedModel:
         at = np.array([0 if key is None else shard(key, n) for key in text_keys(keys)])
         out: list[tuple[Sequence[int], list[Row], pa.Table]] = []
         for k in range(n):
-            places = np.flatnonzero(at == k).tolist()
-            out.append(
-                (
-                    places,
-                    [rows[i] for i in places] if table is None else [],
-                    None if table is None else table.take(places),
-                )
-            )
+            places = np.flatnonzero(at == k)
+            if table is None:
+                out.append((places.tolist(), [rows[i] for i in places], None))
+            else:
+                out.append((places.tolist(), [], table.take(places)))
         return out
 
     def close(self) -> None:

@@ -237,7 +237,7 @@ class ServedModel:
     def checkpoint_failed(self, why: str) -> None:
         """Count and log it."""
         self.failed_checkpoints += 1
-        logger.error("%s: the checkpoint cannot be written (%s); the log keeps what was learned", self.folder.name, why)
+        logger.error("%s: no checkpoint: %s; the log keeps what was learned", self.folder.name, why)
 
     def finish_checkpoint(self, wait: bool) -> None:
         """Shorten the log once a checkpoint has been written."""
