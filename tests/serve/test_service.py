@@ -247,6 +247,17 @@ def test_a_column_that_comes_twice(service: Service, client: Client, body: str) 
     assert client.describe()["rows"] == 0
 
 
+def test_numbers_that_json_does_not_have(service: Service, client: Client) -> None:
+    path = f"/v1/models/{client.model}/learn"
+    for number in ("NaN", "-Infinity", " Infinity"):
+        status, answer = send(service, "POST", path, f'{{"a": {number}, "y": 1}}', content_type=JSON)
+        assert status == 400
+        assert "an empty cell is null" in answer["error"]
+    assert client.learn([{"a": float("nan"), "b": 1.0, "y": 1.0}])["learned"] == 1
+    with pytest.raises(ValueError, match="must be finite"):
+        client.learn({"a": float("inf"), "y": 1.0})
+
+
 def test_texts_that_look_like_columns(client: Client) -> None:
     rows = [{"a": '": ":', "b :": 1.5, "o": {"t": "12:30:00", "u": {}, ":": ' " : '}, "y": 1.0}] * 3
     for many in (1, 100):

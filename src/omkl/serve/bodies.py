@@ -2,6 +2,7 @@
 
 import io
 import json
+import re
 import struct
 from collections.abc import Iterator, Mapping, Sequence
 from types import NoneType
@@ -19,6 +20,7 @@ JSON, LINES, ARROW = "application/json", "application/x-ndjson", "application/vn
 FORMATS = (JSON, LINES, ARROW)
 Row = dict[str, Any]  # a cell is a number, text, a boolean or None
 MAX_DEPTH = 20
+NO_NUMBER = re.compile(rb"[:\[,]\s*-?(NaN|Infinity)\b")
 UNREADABLE = (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError)
 UNPACKED = 4  # times the size of a body, for tables that are compressed
 
@@ -28,7 +30,8 @@ def parse_json(body: bytes) -> Any:
     try:
         return orjson.loads(body)
     except ValueError as error:
-        raise Refused(400, f"the body is not JSON: {_reason(error)}") from None
+        hint = "; JSON has no NaN and no Infinity: an empty cell is null" if NO_NUMBER.search(body) else ""
+        raise Refused(400, f"the body is not JSON: {_reason(error)}{hint}") from None
 
 
 def parse_rows(body: bytes, kind: str, limits: Limits) -> tuple[list[Row], bool]:
