@@ -216,9 +216,13 @@ def test_a_service_that_is_stopped_writes_a_checkpoint(tmp_path: Path, by: signa
         with Client(service.url) as client:
             client.learn(some_rows(5))
             client.predict(some_rows(1))
+        with socket.create_connection(("127.0.0.1", service.port), timeout=60) as line:
+            line.sendall(b"no HTTP\r\n\r\n")
+            assert line.recv(100).startswith(b"HTTP/1.1 400")
         service.process.send_signal(by)
         assert service.process.wait(60) == 0
-        last = service.log.read_text().splitlines()[-1]
+        *_, before, last = service.log.read_text().splitlines()
+        assert "INFO listening" in before  # and nothing about a client that does not speak HTTP
         assert last.endswith("INFO model: closed")  # and nothing from the compiled code
         found = persist.read(tmp_path / "state" / "model" / "checkpoint.omkl")
         assert isinstance(found, Checkpoint)
