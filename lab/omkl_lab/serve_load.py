@@ -1,8 +1,8 @@
-"""Load on `omkl serve` by one client on the same machine: python -m omkl_lab.serve_load [--seconds 300] [--save]
+"""Load on `omkl serve` by one client on the same machine: python -m omkl_lab.serve_load [PART ...] [--save]
 
 Measures single rows and batches, what the processor and the memory do meanwhile, how long predictions wait for the
 learner, and the library's own speed on the same rows in the same run. With --save it writes results/serve.json and the
-table in docs/serve.md.
+table in docs/serve.md; of some parts (singles, batches, waits), the others are those of the last time.
 """
 
 import argparse
@@ -36,6 +36,7 @@ RESULTS, PAGE = Path("results/serve.json"), Path("docs/serve.md")
 COMMAND = "python -m omkl_lab.serve_load --save"
 RUN = "from omkl.cli import main; main()"
 INPUTS, BATCH, CONNECTIONS, BUDGET = 8, 1000, 24, "small"
+BUDGETS = (BUDGET, "standard")  # of batches
 WANTED_PER_SECOND, WANTED_P99_MS, WANTED_SHARE = 2_000, 20, 0.5
 WARM_UP = 5.0  # seconds of requests before those that count
 SAMPLES = 10  # of the memory
@@ -239,7 +240,7 @@ def quoted(results: Mapping[str, Any]) -> dict[str, str]:
         *([f"batches of {BATCH:,} rows, {name}, `budget={budget}`", f"{1e6 / found['us_per_row']:,.0f} rows a second",
            f"{100 * found['share_of_library']:.0f} % of the speed of `predict_then_learn` in Python, "
            f"{100 * found['share_by_processor']:.0f} % by time of the processor"]
-          for budget, by_format in many.items()
+          for budget, by_format in ((budget, many[budget]) for budget in BUDGETS)
           for name, found in (("JSON", by_format["json"]), ("Arrow", by_format["arrow"]))),
         ["a prediction, nothing is learned", f"median {wait['alone']['p50_ms']:.1f} ms",
          f"99 % {wait['alone']['p99_ms']:.1f} ms"],
@@ -248,11 +249,11 @@ def quoted(results: Mapping[str, Any]) -> dict[str, str]:
     ]  # fmt: skip
     memory = ", ".join(f"{each:.0f}" for each in one["memory_mb"])
     reached = one["per_second"] >= WANTED_PER_SECOND and one["p99_ms"] <= WANTED_P99_MS
-    fast = all(each["json"]["share_of_library"] >= WANTED_SHARE for each in many.values())
+    fast = all(many[budget]["json"]["share_of_library"] >= WANTED_SHARE for budget in BUDGETS)
     about = (f"GraphMKL with `budget={BUDGET}` and {INPUTS} inputs; {one['seconds']:.0f} seconds of single "
              f"rows over {results['connections']} connections. Client and server shared {machine['cores']} cores "
-             f"({machine['processor']}); the load average was {machine['load']:.1f} before and "
-             f"{results['load_after']:.1f} after it, of which they are 2. The server's memory, at equal distances: "
+             f"({machine['processor']}); the load average was {one['load'][0]:.1f} before and "
+             f"{one['load'][1]:.1f} after it, of which they are 2. The server's memory, at equal distances: "
              f"{memory} MB. The aim of {WANTED_PER_SECOND:,} single rows a second, 99 % of them within "
              f"{WANTED_P99_MS} ms, was {'reached' if reached else 'not reached'}; that of batches at "
              f"{100 * WANTED_SHARE:.0f} % of the library's speed was {'reached' if fast else 'not reached'} with JSON. "
@@ -263,20 +264,25 @@ def quoted(results: Mapping[str, Any]) -> dict[str, str]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("parts", nargs="*", metavar="PART", help="singles, batches, waits; all unless given")
     parser.add_argument("--seconds", type=float, default=300.0, help="of single rows")
     parser.add_argument("--connections", type=int, default=CONNECTIONS)
     parser.add_argument("--save", action="store_true", help=f"write {RESULTS}")
     options = parser.parse_args()
-    results: dict[str, Any] = {"command": COMMAND, "machine": described(), "connections": options.connections}
+    before: dict[str, Any] = json.loads(RESULTS.read_text()) if options.parts else {}
+    results = before | {"command": COMMAND, "machine": described(), "connections": options.connections}
     measures: tuple[tuple[str, Callable[[], dict[str, Any]]], ...] = (
         ("singles", lambda: singles(options.seconds, options.connections)),
-        ("batches", lambda: {budget: batches(budget, 30) for budget in (BUDGET, "standard")}),
+        ("batches", lambda: {budget: batches(budget, 30) for budget in BUDGETS}),
         ("waits", lambda: waits(min(options.seconds / 4, 20.0))),
     )  # fmt: skip
+    if unknown := set(options.parts) - {name for name, _ in measures}:
+        parser.error(f"there is no part {min(unknown)!r}")
     for name, found in measures:
-        results[name] = found()
-        print(name, json.dumps(results[name], indent=1), flush=True)
-    results["load_after"] = brief(os.getloadavg()[0])
+        if not options.parts or name in options.parts:
+            load = os.getloadavg()[0]
+            results[name] = found() | {"load": [brief(load), brief(os.getloadavg()[0])]}
+            print(name, json.dumps(results[name], indent=1), flush=True)
     if options.save:
         write_json(RESULTS, results)
         markdown.fill(PAGE, quoted(results), COMMAND)

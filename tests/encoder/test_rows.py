@@ -74,3 +74,8 @@ def test_only_the_cells_that_need_a_closer_look_are_read_as_a_table(monkeypatch:
 def test_a_cell_that_cannot_be_used_is_refused(cell: object):
     with pytest.raises(ValueError, match="number, text, a boolean, a timestamp or empty"):
         of_cells([cell])
+
+
+def test_a_boolean_is_written_the_same_beside_text_and_alone() -> None:
+    assert of_cells([True, "x", False]).to_pylist() == ["true", "x", "false"]
+    assert of_cells([True, False]).cast("string").to_pylist() == ["true", "false"]

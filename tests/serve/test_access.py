@@ -1,26 +1,37 @@
 """Who may do what: tokens, slow clients, too many requests, and several workers."""
 
 import contextlib
+import os
+import signal
 import socket
 import time
+import urllib.request
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from command import omkl
 from serving import Service, get, serving, some_rows
 from uvicorn.server import ServerState
 
+from omkl import persist
 from omkl.serve import Client, ServiceError
 from omkl.serve.access import Tokens
+from omkl.serve.bodies import ARROW, arrow_bytes
 from omkl.serve.calls import Call
 from omkl.serve.commands import Command
+from omkl.serve.handles import text_keys
 from omkl.serve.limits import Limits, Refused
 from omkl.serve.model import ServedModel
 from omkl.serve.server import protocol
 from omkl.serve.turns import Turns
+from omkl.serve.views import Want
 from omkl.serve.writer import Writer
+from omkl.stream.checkpoint import Checkpoint
+from omkl.stream.raw import DataError
+from omkl.stream.targets import labels
 
 READ, WRITE = "r" * 20, "w" * 20
 
@@ -199,6 +210,82 @@ def test_a_model_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.Monk
     service.close()
 
 
+@pytest.mark.parametrize("by", [signal.SIGTERM, signal.SIGINT])
+def test_a_service_that_is_stopped_writes_a_checkpoint(tmp_path: Path, by: signal.Signals) -> None:
+    with serving(tmp_path / "state", "--target", "y", "--task", "regression") as service:
+        with Client(service.url) as client:
+            client.learn(some_rows(5))
+            client.predict(some_rows(1))
+        with socket.create_connection(("127.0.0.1", service.port), timeout=60) as line:
+            line.sendall(b"no HTTP\r\n\r\n")
+            assert line.recv(100).startswith(b"HTTP/1.1 400")
+        service.process.send_signal(by)
+        assert service.process.wait(60) == 0
+        *_, before, last = service.log.read_text().splitlines()
+        assert "INFO listening" in before  # and nothing about a client that does not speak HTTP
+        assert last.endswith("INFO model: closed")  # and nothing from the compiled code
+        found = persist.read(tmp_path / "state" / "model" / "checkpoint.omkl")
+        assert isinstance(found, Checkpoint)
+        assert found.progress.records == 5
+
+
+def test_a_folder_of_something_else(tmp_path: Path) -> None:
+    import asyncio
+
+    from omkl.serve import service as of
+    from omkl.stream.options import Options
+
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "text").write_text("mine")
+    (tmp_path / ".old-photos").mkdir()
+    start = of.Start("docs", None, Options(target="y", task="regression"))
+
+    async def all_of_it() -> None:
+        service = of.Service(tmp_path, Limits())
+        await service.start([])
+        assert list(service.handles) == []
+        with pytest.raises(Refused, match="something else called 'docs'"):
+            await service.create("docs", start)
+        with pytest.raises(DataError, match="something else than a model of omkl serve"):
+            await service.start([start])
+        service.close()
+
+    asyncio.run(all_of_it())
+    assert (tmp_path / "docs" / "text").read_text() == "mine"
+    assert (tmp_path / ".old-photos").exists()
+
+
+def test_a_model_that_is_removed_while_it_is_looked_at(tmp_path: Path) -> None:
+    import asyncio
+
+    from omkl.serve import service as of
+    from omkl.stream.options import Options
+
+    starts = [of.Start(name, None, Options(target="y", task="regression")) for name in ("a", "b", "c")]
+
+    async def all_of_it() -> None:
+        service = of.Service(tmp_path, Limits())
+        await service.start(starts)
+        looking = asyncio.create_task(service.views(service.view))
+        late, handle = asyncio.create_task(service.view("b", importance=True)), service.get("b")
+        await asyncio.sleep(0)
+        await asyncio.gather(service.delete("b"), looking, late, return_exceptions=True)
+        assert {"a", "c"} <= set(looking.result())
+        assert ("b", True) not in service._views
+        for action in (handle.view(False), handle.predict(some_rows(1), None, Want()), handle.call("to_bytes")):
+            with pytest.raises(Refused, match="being removed") as refused:
+                await action
+            assert refused.value.status == 503
+        service.close()
+
+    asyncio.run(all_of_it())
+
+
+@pytest.mark.parametrize("keys", [["a", "b"], [1, 2], [1.0, 2.5], [None, None], [1, "a", 2.0, None, True, "1"]])
+def test_keys_are_known_as_if_they_came_alone(keys: list[Any]) -> None:
+    assert text_keys(keys) == [None if key is None else labels(pa.array([key]))[0] for key in keys]
+
+
 @pytest.mark.slow
 def test_a_client_that_does_not_read_is_cut_off(tmp_path: Path) -> None:
     import asyncio
@@ -299,11 +386,28 @@ def test_keys_in_several_workers(tmp_path: Path) -> None:
             found.append([answer["prediction"] for answer in (*first, *second, *predicted)])
             assert client.describe()["learned"] == 280
             assert client.request("GET", "/v1/models/-/keys")["total"] == 7
+            table = pa.table({"meter": ["m1", "m1"], "a": [0.5, 0.7]})  # no row for two of the workers
+            request = urllib.request.Request(f"{service.url}/predict", arrow_bytes(table), {"Content-Type": ARROW})
+            with urllib.request.urlopen(request, timeout=60) as answer:
+                assert pa.ipc.open_stream(answer.read()).read_all().num_rows == 2
             if workers == "3":
                 with pytest.raises(ServiceError, match="3 workers, each with a file"):
                     client.download()
                 assert client.request("DELETE", "/v1/models/-/keys/m3") == {"forgotten": "m3"}
                 assert client.describe()["keys"] == 6
+                children = Path(f"/proc/{service.process.pid}/task/{service.process.pid}/children").read_text()
+                spawned = [
+                    int(pid) for pid in children.split() if b"spawn_main" in Path(f"/proc/{pid}/cmdline").read_bytes()
+                ]
+                os.kill(spawned[0], signal.SIGKILL)
+                until = time.monotonic() + 60
+                while status_of(client, "GET", "/ready") == 200 and time.monotonic() < until:
+                    time.sleep(0.05)
+                with Client(service.url, retries=0) as hurried:
+                    assert (
+                        status_of(hurried, "GET", "/ready") == status_of(hurried, "POST", "/predict", rows[:20]) == 503
+                    )
+                    assert status_of(hurried, "GET", "/health") == status_of(hurried, "GET", "/metrics") == 200
     assert found[0] == found[1]
     with pytest.raises(RuntimeError, match="give --workers 3"):
         Service(tmp_path / "3", *options, "--workers", "2")

@@ -225,6 +225,77 @@ def test_lone_surrogates_and_nested_objects(client: Client) -> None:
     assert client.describe()["columns"] == {"a.b": "number", "t": "category"}
 
 
+@pytest.mark.parametrize(
+    "body",
+    [
+        '{"a": 1, "b": 2, "a": 3, "y": 1}',
+        '[{"a": 1, "b": 2, "y": 1}, {"a": 1, "b": 2, "y":1, "y": 2}]',
+        '{"a": "12:30 \\": ", "b" : 2, "b" :2, "y": 1}',
+        '{"o": {"a": 1, "a": 2}, "y": 1}',
+        '{"o": {"a": 1}, "o.a": 2, "y": 1}',
+        '{"o": 1, "o": {}, "y": 1}',
+        '{"t": "a", "\\u0074": "b", "y": 1}',
+    ],
+)
+def test_a_column_that_comes_twice(service: Service, client: Client, body: str) -> None:
+    path = f"/v1/models/{client.model}/learn"
+    for kind in (JSON, LINES) if body.startswith("{") else (JSON,):
+        for content in (body, body + " " * 5000):
+            status, answer = send(service, "POST", path, content, content_type=kind)
+            assert status == 422
+            assert "twice" in answer["error"] or "two columns" in answer["error"]
+    assert client.describe()["rows"] == 0
+
+
+def test_numbers_that_json_does_not_have(service: Service, client: Client) -> None:
+    path = f"/v1/models/{client.model}/learn"
+    for number in ("NaN", "-Infinity", " Infinity"):
+        status, answer = send(service, "POST", path, f'{{"a": {number}, "y": 1}}', content_type=JSON)
+        assert status == 400
+        assert "an empty cell is null" in answer["error"]
+    assert client.learn([{"a": float("nan"), "b": 1.0, "y": 1.0}])["learned"] == 1
+    with pytest.raises(ValueError, match="must be finite"):
+        client.learn({"a": float("inf"), "y": 1.0})
+
+
+def test_texts_that_look_like_columns(client: Client) -> None:
+    rows = [{"a": '": ":', "b :": 1.5, "o": {"t": "12:30:00", "u": {}, ":": ' " : '}, "y": 1.0}] * 3
+    for many in (1, 100):
+        client.learn(rows * many)
+    client.learn({"": 1, "a": "x", "y": 1})
+    assert set(client.describe()["columns"]) == {"a", "b :", "o.t", "o.:", ""}
+
+
+def test_a_client_that_has_closed_its_half_is_answered(service: Service, client: Client) -> None:
+    body = json.dumps(ROWS).encode()
+    head = f"POST /v1/models/{client.model}/learn HTTP/1.1\r\nHost: localhost\r\nContent-Type: {JSON}\r\n"
+    content = f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body
+    for sent in (content, content * 2):
+        with socket.create_connection(("127.0.0.1", service.port), timeout=30) as line:
+            line.sendall(sent)
+            line.shutdown(socket.SHUT_WR)
+            found = b""
+            while part := line.recv(4096):
+                found += part
+        assert found.count(b"HTTP/1.1 200") == found.count(b'{"learned":300') == sent.count(b"POST")
+    assert client.describe()["rows"] == 900
+
+
+def test_head_and_methods_that_are_not_there(service: Service) -> None:
+    line = http.client.HTTPConnection("127.0.0.1", service.port, timeout=30)
+    for path in ("/health", "/", "/v1/models", "/metrics"):
+        line.request("HEAD", path)
+        answer = line.getresponse()
+        assert (answer.status, answer.read()) == (200, b"")
+        assert int(answer.headers["content-length"]) > 5
+    for path, wanted in (("/learn", "POST"), ("/health", "GET, HEAD"), ("/v1/models/-/events", "GET")):
+        line.request("PATCH", path)
+        answer = line.getresponse()
+        answer.read()
+        assert (answer.status, answer.headers["allow"]) == (405, wanted)
+    line.close()
+
+
 def test_large_and_slow_bodies(service: Service) -> None:
     head = b"POST /learn HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
     for length in (

@@ -151,3 +151,6 @@ def set_up_logging(quiet: bool, requests: bool, values: bool) -> None:
         handler.addFilter(lambda record: not getattr(record, DATA, False))
     logger.addHandler(handler)
     logger.setLevel(logging.ERROR if quiet else logging.DEBUG if requests else logging.INFO)
+    http = logging.getLogger("uvicorn.error")  # which warns of every client that does not speak HTTP
+    http.addHandler(handler)
+    http.setLevel(logging.WARNING if requests else logging.ERROR)

@@ -152,6 +152,8 @@ def _written(cell: object, what: str) -> str | None:
         return digits(cell)
     if isinstance(cell, datetime.date):  # and times, which are dates
         return cell.isoformat()
+    if isinstance(cell, bool):
+        return str(cell).lower()  # as in a column of nothing else
     if cell is None or isinstance(cell, (str, int)):
         return None if cell is None else str(cell)
     if cell != cell:  # what is not equal to itself is what pandas marks as missing

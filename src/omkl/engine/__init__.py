@@ -4,14 +4,14 @@
 """
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from types import SimpleNamespace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from omkl.arrays import LANES, Index, Matrix, Vector, is_padded, mapped, padded, padded_copy
+from omkl.arrays import LANES, Index, Matrix, Vector, is_padded, mapped, padded, padded_copy, updater
 from omkl.engine import _native
 from omkl.engine._native import (
     Engine,
@@ -117,6 +117,7 @@ class Runner:
         bound: NamedTuple = mapped(laid_out, state)
         self._memory = engine.memory(bound)
         self._state = bound
+        self._updated: Callable[[Mapping[str, object]], Any] | None = None  # made when it is needed
         self.learn = partial(engine.learn, self._memory)
         self._run = partial(engine.run, self._memory)
         self.extra = partial(engine.extra, self._memory)
@@ -175,7 +176,9 @@ class Runner:
     def state(self) -> NamedTuple:
         """The state as NumPy's implementation has it; its arrays are still those that the engine writes to."""
         numbers = self._engine.numbers(self._memory)
-        state: NamedTuple = mapped(numbers.get, self._state)
+        if self._updated is None:
+            self._updated = updater(self._state, numbers)
+        state: NamedTuple = self._updated(numbers)
         return state
 
 

@@ -4,7 +4,7 @@
 """
 
 from omkl.arrays import Arrays
-from omkl.persist.atomic import write_atomically
+from omkl.persist.atomic import flush_folder, write_atomically
 from omkl.persist.container import Json, Later, demand
 from omkl.persist.online import decode_problem, decode_progress, encode_problem, encode_progress, grouped, saving
 from omkl.persist.registry import (
@@ -50,6 +50,7 @@ __all__ = [
     "encode_progress",
     "encode_tuple",
     "float_array",
+    "flush_folder",
     "from_bytes",
     "grouped",
     "item",

@@ -34,9 +34,14 @@ def _write(path: Path, pieces: Iterable[bytes | memoryview]) -> None:
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
+    flush_folder(path.parent)
+
+
+def flush_folder(folder: Path) -> None:
+    """Return when the names of the files in a folder are on the disk."""
     if hasattr(os, "O_DIRECTORY"):  # not on Windows
-        folder = os.open(path.parent, os.O_DIRECTORY)
+        found = os.open(folder, os.O_DIRECTORY)
         try:
-            os.fsync(folder)
+            os.fsync(found)
         finally:
-            os.close(folder)
+            os.close(found)

@@ -94,6 +94,8 @@ class Endpoint:
         finally:
             call.release()
         response.raw_headers += HEADERS
+        if response.status_code == 405:
+            response.headers["allow"] = ", ".join(self.handlers)
         seconds = time.perf_counter() - began
         self.service.meters.add(verb, response.status_code, call.model, seconds, call.rows)
         logger.debug("%s %s %d %.1f ms", scope["method"], verb, response.status_code, 1000 * seconds)
@@ -142,6 +144,9 @@ def _others(service: Service, tokens: Tokens) -> Starlette:
         paths.setdefault(path, {})[method] = verb, handler, right
     for path, name, kind in PAGES:
         paths[path] = {"GET": ("page", static(name, kind), "none")}
+    for handlers in paths.values():
+        if "GET" in handlers and handlers["GET"][0] != "events":  # which never ends
+            handlers["HEAD"] = handlers["GET"]
     routes = [Route(path, Endpoint(service, tokens, handlers)) for path, handlers in paths.items()]
     other = Endpoint(service, tokens, dict.fromkeys(METHODS, ("other", not_found, "none")))
     return Starlette(routes=[*routes, Route("/{path:path}", other)])

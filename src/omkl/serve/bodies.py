@@ -1,6 +1,8 @@
 """Bodies of requests as rows, and answers as bodies: JSON, JSON lines and Arrow."""
 
 import io
+import json
+import re
 import struct
 from collections.abc import Iterator, Mapping, Sequence
 from types import NoneType
@@ -18,6 +20,7 @@ JSON, LINES, ARROW = "application/json", "application/x-ndjson", "application/vn
 FORMATS = (JSON, LINES, ARROW)
 Row = dict[str, Any]  # a cell is a number, text, a boolean or None
 MAX_DEPTH = 20
+NO_NUMBER = re.compile(rb"[:\[,]\s*-?(NaN|Infinity)\b")
 UNREADABLE = (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError)
 UNPACKED = 4  # times the size of a body, for tables that are compressed
 
@@ -27,7 +30,8 @@ def parse_json(body: bytes) -> Any:
     try:
         return orjson.loads(body)
     except ValueError as error:
-        raise Refused(400, f"the body is not JSON: {_reason(error)}") from None
+        hint = "; JSON has no NaN and no Infinity: an empty cell is null" if NO_NUMBER.search(body) else ""
+        raise Refused(400, f"the body is not JSON: {_reason(error)}{hint}") from None
 
 
 def parse_rows(body: bytes, kind: str, limits: Limits) -> tuple[list[Row], bool]:
@@ -52,6 +56,44 @@ def parse_rows(body: bytes, kind: str, limits: Limits) -> tuple[list[Row], bool]
         return found, single
     names: dict[str, str] = {}
     return [checked_row(row, number, limits, names) for number, row in enumerate(found, 1)], single
+
+
+def check_names(body: bytes, kind: str, rows: list[Row]) -> None:
+    """Refuse rows in which a column comes twice, of which a parser keeps one; `rows` are what was parsed."""
+    members = sum(map(len, rows))
+    if len(body) < 4096 and body.count(b":") == members:
+        return
+    if (most := most_members(body)) == members:
+        return
+    lines = [line for line in body.split(b"\n") if line.strip()] if kind == LINES else [body]
+    found = [orjson.loads(line) for line in lines]
+    given = found if kind == LINES or type(found[0]) is dict else found[0]
+    for number, (row, cells) in enumerate(zip(rows, given, strict=True), 1):
+        if len(row) < _count(cells, objects=False):
+            raise invalid(f"row {number}: two columns have the same name")
+    if most > sum(_count(cells, objects=True) for cells in given):
+        for line in lines:
+            json.loads(line, object_pairs_hook=_unique)
+
+
+def most_members(body: bytes) -> int:
+    """At least the number of members of all objects: the colon of a member follows a quote or a space."""
+    text = np.frombuffer(body, np.uint8)
+    before = text[np.flatnonzero(text == ord(":")) - 1]
+    return int(np.count_nonzero((before == ord('"')) | (before <= ord(" "))))
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> Row:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        raise invalid(f"{shown(max(found, key=names.count))} comes twice in an object")
+    return found
+
+
+def _count(row: Row, objects: bool) -> int:
+    """The cells of a row, in its objects too, and perhaps those objects."""
+    return sum(objects + _count(cell, objects) if type(cell) is dict else 1 for cell in row.values())
 
 
 def check_count(rows: int, limits: Limits) -> None:

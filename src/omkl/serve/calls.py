@@ -83,6 +83,7 @@ class Call:
             self.rows = table.num_rows
             return [], table, given, False
         rows, single = parse_rows(body, given, self.service.limits)
+        bodies.check_names(body, given, rows)
         self.rows, self.raw = len(rows), body
         return rows, None, given, single
 

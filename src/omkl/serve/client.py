@@ -2,6 +2,7 @@
 
 import http.client
 import json
+import math
 import time
 import urllib.parse
 import uuid
@@ -109,7 +110,7 @@ class Client:
 
     def request(self, method: str, path: str, body: Any = None, id: str | None = None) -> Any:
         """Send a request, again if need be; returns JSON, or the bytes of a file."""
-        data = None if body is None else json.dumps(body).encode()
+        data = None if body is None else json_of(body)
         headers = {"Content-Type": "application/json"} if data is not None else {}
         if id is not None:
             headers["Idempotency-Key"] = id
@@ -152,6 +153,28 @@ class Client:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def json_of(body: Any) -> bytes:
+    """JSON, in which a number that is missing is null.
+
+    >>> json_of({"size": float("nan"), "town": "north"})
+    b'{"size": null, "town": "north"}'
+    """
+    try:
+        return json.dumps(body, allow_nan=False).encode()
+    except ValueError:
+        return json.dumps(_gaps_as_null(body), allow_nan=False).encode()
+
+
+def _gaps_as_null(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {name: _gaps_as_null(cell) for name, cell in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_gaps_as_null(each) for each in value]
+    if isinstance(value, float) and math.isinf(value):
+        raise ValueError("a number must be finite; a cell that is missing is None or NaN")
+    return None if isinstance(value, float) and math.isnan(value) else value
 
 
 def new_id() -> str:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -24,15 +24,20 @@ from omkl.serve.commands import Command
 from omkl.serve.limits import Limits, Refused
 from omkl.serve.model import Answer, ServedModel
 from omkl.serve.views import Importance, View, Want
-from omkl.serve.writer import Writer
+from omkl.serve.writer import CLOSING, Writer
 from omkl.stream.targets import labels
 
+T = TypeVar("T")
 PREDICTORS = 2  # threads that predict
+GONE = "a worker has stopped; restart the service"
 WORKER = "worker"  # and its number: the folder of a worker
 
 
 class Handle(Protocol):
     """A model, wherever it is."""
+
+    @property
+    def alive(self) -> bool: ...
 
     async def write(self, command: Command) -> Answer: ...
 
@@ -47,6 +52,8 @@ class Handle(Protocol):
 
 class LocalModel:
     """A model in this process: a thread learns, a few predict."""
+
+    alive = True
 
     def __init__(self, folder: Path, limits: Limits, every: int, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
@@ -64,11 +71,18 @@ class LocalModel:
     def _deliver(self, answers: list[tuple[Command, Answer]]) -> None:
         self._loop.call_soon_threadsafe(resolve, [(command.future, answer) for command, answer in answers])
 
+    async def _run(self, action: Callable[..., T], *args: Any) -> T:
+        try:
+            future = self._loop.run_in_executor(self._pool, action, *args)
+        except RuntimeError:  # the pool takes nothing more
+            raise Refused(503, CLOSING) from None
+        return await future
+
     async def predict(self, rows: list[Row], table: pa.Table | None, want: Want) -> list[Row]:
-        return await self._loop.run_in_executor(self._pool, views.predict, self.served, rows, table, want)
+        return await self._run(views.predict, self.served, rows, table, want)
 
     async def view(self, importance: bool) -> View:
-        return await self._loop.run_in_executor(self._pool, self._view, importance)
+        return await self._run(self._view, importance)
 
     def _view(self, importance: bool) -> View:
         return views.view(
@@ -77,7 +91,7 @@ class LocalModel:
 
     async def call(self, name: str, *args: Any) -> list[Any]:
         """The result of a method of the model, one for each worker."""
-        return [await self._loop.run_in_executor(self._pool, getattr(self.served, name), *args)]
+        return [await self._run(getattr(self.served, name), *args)]
 
     def close(self) -> None:
         self.writer.close()
@@ -114,7 +128,8 @@ class Worker:
         try:
             self._pipe.send((self._count, what, args))
         except OSError:
-            raise Refused(503, "a worker has stopped; restart the service") from None
+            self._futures.pop(self._count, None)
+            raise Refused(503, GONE) from None
         return await future
 
     def _read(self) -> None:
@@ -123,8 +138,7 @@ class Worker:
                 found = [(self._futures.pop(number), answer) for number, answer in self._pipe.recv()]
                 self._loop.call_soon_threadsafe(resolve, found)
         except (EOFError, OSError, RuntimeError):  # the worker or the loop has ended
-            gone = Refused(503, "a worker has stopped; restart the service")
-            left = [(future, gone) for future in self._futures.values()]
+            left = [(future, Refused(503, GONE)) for future in self._futures.values()]
             self._futures.clear()
             if not self._loop.is_closed():
                 self._loop.call_soon_threadsafe(resolve, left)
@@ -151,6 +165,10 @@ class ShardedModel:
         except BaseException:
             self.close()
             raise
+
+    @property
+    def alive(self) -> bool:
+        return all(worker.process.is_alive() for worker in self.workers)
 
     async def _by(self) -> str:
         if not self.by:
@@ -198,18 +216,15 @@ class ShardedModel:
         if table is None:
             keys = [row.get(by) for row in rows]
         else:
-            keys = labels(table[by].combine_chunks()) if by in table.column_names else [None] * table.num_rows
-        at = np.array([0 if key is None else shard(text_key(key), n) for key in keys])
+            keys = list(labels(table[by].combine_chunks())) if by in table.column_names else [None] * table.num_rows
+        at = np.array([0 if key is None else shard(key, n) for key in text_keys(keys)])
         out: list[tuple[Sequence[int], list[Row], pa.Table]] = []
         for k in range(n):
-            places = np.flatnonzero(at == k).tolist()
-            out.append(
-                (
-                    places,
-                    [rows[i] for i in places] if table is None else [],
-                    None if table is None else table.take(places),
-                )
-            )
+            places = np.flatnonzero(at == k)
+            if table is None:
+                out.append((places.tolist(), [rows[i] for i in places], None))
+            else:
+                out.append((places.tolist(), [], table.take(places)))
         return out
 
     def close(self) -> None:
@@ -217,9 +232,11 @@ class ShardedModel:
             worker.close()
 
 
-def text_key(key: object) -> str:
-    """A key as the model knows it."""
-    return str(labels(pa.array([key]))[0])
+def text_keys(keys: list[Any]) -> list[str | None]:
+    """Keys as the model knows them, each as if it had come alone; None where there is none."""
+    if len(set(map(type, keys))) > 1:
+        return [text for key in keys for text in text_keys([key])]
+    return [None if key is None else str(text) for key, text in zip(keys, labels(pa.array(keys)), strict=True)]
 
 
 def shard(key: str, workers: int) -> int:

@@ -39,6 +39,7 @@ PREDICTED = 256  # rows that are predicted while learning waits
 RECENT = 64  # rows that the dashboard knows
 NOTICES = 20
 CHECKPOINT, LOG = "checkpoint.omkl", "log.sqlite"
+TEMPORARY = ".omkl-serve-"  # how the names begin of what is removed at the next start
 Answer = list[Row] | Row | Refused
 
 
@@ -66,10 +67,11 @@ class ServedModel:
     def create(cls, folder: Path, model: StreamModel, history: History | None, rows: int, source: str) -> None:
         """A folder for a model that the service has not had before; it is there whole or not at all."""
         progress = Progress({"seq": 0, "source": source}, records=rows)
-        new = folder.with_name(f".new-{folder.name}")
+        new = folder.with_name(f"{TEMPORARY}new-{folder.name}")
         new.mkdir(parents=True, exist_ok=True)
         persist.save(Checkpoint(model, history, progress), new / CHECKPOINT)
         new.rename(folder)
+        persist.flush_folder(folder.parent)
 
     # Recovery
 
@@ -235,7 +237,7 @@ class ServedModel:
     def checkpoint_failed(self, why: str) -> None:
         """Count and log it."""
         self.failed_checkpoints += 1
-        logger.error("%s: the checkpoint cannot be written (%s); the log keeps what was learned", self.folder.name, why)
+        logger.error("%s: no checkpoint: %s; the log keeps what was learned", self.folder.name, why)
 
     def finish_checkpoint(self, wait: bool) -> None:
         """Shorten the log once a checkpoint has been written."""

@@ -12,6 +12,7 @@ from omkl.serve import metrics, openapi
 from omkl.serve.bodies import JSON, json_bytes, parse_json
 from omkl.serve.calls import Call, json_answer, number_of, wanted_type
 from omkl.serve.commands import Command
+from omkl.serve.handles import GONE
 from omkl.serve.limits import Refused, invalid
 from omkl.serve.service import Service, Start, options_of
 from omkl.serve.views import View, curves, errors
@@ -21,7 +22,7 @@ MODEL_FILE = "application/vnd.omkl"
 
 
 async def list_models(call: Call) -> Response:
-    views = {name: await handle.view(False) for name, handle in list(call.service.handles.items())}
+    views = await call.service.views(lambda name: call.service.get(name).view(False))
     return json_answer({"models": [described(name, view) for name, view in views.items()]})
 
 
@@ -126,7 +127,7 @@ async def shown(service: Service, name: str) -> View:
 
 
 async def metrics_text(call: Call) -> Response:
-    views = {name: await call.service.view(name) for name in call.service.handles}
+    views = await call.service.views(call.service.view)
     return Response(metrics.text(views, call.service.meters, __version__),
                     media_type="text/plain; version=0.0.4; charset=utf-8")  # fmt: skip
 
@@ -138,6 +139,9 @@ async def health(call: Call) -> Response:
 async def ready(call: Call) -> Response:
     if not call.service.ready or call.service.closing:
         raise Refused(503, "the service is starting or stopping")
+    for name, handle in call.service.handles.items():
+        if not handle.alive:
+            raise Refused(503, f"{name}: {GONE}")
     return json_answer({"status": "ready", "models": len(call.service.handles)})
 
 

@@ -61,6 +61,13 @@ def protocol(limits: Limits) -> type[HttpToolsProtocol]:
             self._in_head = False
             super().on_headers_complete()
 
+        def eof_received(self) -> bool:  # type: ignore[override]
+            """Whether the connection stays open: a client that has sent all of its request may wait for the answer."""
+            asked = self.cycle is not None and not self.cycle.more_body and not self.cycle.response_started
+            if asked:
+                self.cycle.keep_alive = False  # it is closed after the answer
+            return asked
+
         def on_message_complete(self) -> None:
             self._since = None
             super().on_message_complete()
@@ -107,6 +114,7 @@ class Server(uvicorn.Server):
     def handle_exit(self, sig: int, frame: Any) -> None:
         self.service.closing = True
         super().handle_exit(sig, frame)
+        self._captured_signals.clear()  # uvicorn would raise them anew and end the process before models are closed
 
 
 def check_address(host: str, tokens: Tokens) -> None:
@@ -178,3 +186,4 @@ async def _serve(
     finally:
         service.closing = True
         await asyncio.to_thread(service.close)
+        gc.unfreeze()  # so that all is taken apart before the engine, which else complains on standard error

@@ -1,6 +1,7 @@
 """The models of a service, in a folder: opened, created, deleted, looked at."""
 
 import asyncio
+import contextlib
 import errno
 import hashlib
 import json
@@ -9,6 +10,7 @@ import re
 import secrets
 import shutil
 import time
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
@@ -19,7 +21,7 @@ from omkl.notices import Notices
 from omkl.serve.handles import WORKER, Handle, LocalModel, ShardedModel, shard
 from omkl.serve.limits import Limits, Refused, invalid
 from omkl.serve.metrics import Meters
-from omkl.serve.model import CHECKPOINT, LOG, ServedModel
+from omkl.serve.model import CHECKPOINT, LOG, TEMPORARY, ServedModel
 from omkl.serve.views import View
 from omkl.serve.writer import CHECKPOINT_ROWS
 from omkl.stream.checkpoint import Checkpoint
@@ -89,12 +91,15 @@ class Service:
     async def start(self, wanted: list[Start]) -> None:
         """Open the models of the folder, and create those that are wanted and not there."""
         self.state.mkdir(parents=True, exist_ok=True)
-        for left in (*self.state.glob(".new-*"), *self.state.glob(".old-*"), *self.state.glob(".upload-*")):
+        for left in self.state.glob(f"{TEMPORARY}*"):
             shutil.rmtree(left) if left.is_dir() else left.unlink()  # of a service that was killed
         for start in wanted:
             folder = self.state / start.name
             if not folder.exists():
                 self._create(start)
+            elif not self._parts(folder):
+                raise DataError(f"{folder}: there is something else than a model of omkl serve; give the model another "
+                                "name (NAME=FILE, --name), or another --state")  # fmt: skip
             elif (source := self._source(folder)) != start.source():
                 what = "another file" if source.startswith("file") else "other options"
                 raise DataError(f"{folder}: what was learned there began with {what}; give the model another name "
@@ -102,7 +107,7 @@ class Service:
             elif (found := len(self._parts(folder))) != start.workers:
                 raise DataError(f"{folder}: the keys are in {found} workers; give --workers {found}")
         for folder in sorted(self.state.iterdir()):
-            if NAME.fullmatch(folder.name) and folder.is_dir():
+            if NAME.fullmatch(folder.name) and self._parts(folder):
                 self.handles[folder.name] = self._opened(folder.name, asyncio.get_running_loop())
         self.ready = True
 
@@ -114,7 +119,9 @@ class Service:
         return found
 
     def _parts(self, folder: Path) -> list[Path]:
-        return [folder] if (folder / CHECKPOINT).exists() else sorted(folder.glob(f"{WORKER}-*"))
+        """The folder of a model, or those of its workers; none where it holds something else."""
+        workers = sorted(folder.glob(f"{WORKER}-*/{CHECKPOINT}"))
+        return [folder] if (folder / CHECKPOINT).exists() else [path.parent for path in workers]
 
     def _source(self, folder: Path) -> str:
         found = persist.read(self._parts(folder)[0] / CHECKPOINT)
@@ -135,7 +142,7 @@ class Service:
         if start.workers == 1:
             ServedModel.create(folder, *opened(start), start.source())
             return
-        new = folder.with_name(f".new-{folder.name}")
+        new = folder.with_name(f"{TEMPORARY}new-{folder.name}")
         for k in range(start.workers):
             model, _, rows = opened(start)
             if model.preparer.by is None:
@@ -143,6 +150,7 @@ class Service:
             keep_share(model, k, start.workers)
             ServedModel.create(new / f"{WORKER}-{k}", model, None, rows, start.source())
         new.rename(folder)
+        persist.flush_folder(self.state)
 
     async def create(self, name: str, start: Start) -> None:
         """Add a model."""
@@ -152,11 +160,13 @@ class Service:
                 raise Refused(409, f"there is a model {name!r}; delete it first, or choose another name")
             if len(self.handles) >= self.limits.models:
                 raise Refused(409, f"there are {self.limits.models} models, as many as are allowed")
+            if (self.state / name).exists():
+                raise Refused(409, f"the service's folder has something else called {name!r}; choose another name")
             try:
                 await asyncio.to_thread(self._create, start)  # others are answered meanwhile
                 self.handles[name] = await asyncio.to_thread(self._opened, name, asyncio.get_running_loop())
             except BaseException as error:
-                for left in (self.state / name, self.state / f".new-{name}"):
+                for left in (self.state / name, self.state / f"{TEMPORARY}new-{name}"):
                     shutil.rmtree(left, ignore_errors=True)
                 if isinstance(error, OSError):
                     raise unwritable(error) from None
@@ -169,7 +179,7 @@ class Service:
             name = self.resolved(name)
             del self.handles[name]
             await asyncio.to_thread(handle.close)
-            old = self.state / f".old-{secrets.token_hex(4)}"
+            old = self.state / f"{TEMPORARY}old-{secrets.token_hex(4)}"
             (self.state / name).rename(old)
             await asyncio.to_thread(shutil.rmtree, old)
             self._views = {key: value for key, value in self._views.items() if key[0] != name}
@@ -177,7 +187,7 @@ class Service:
 
     def upload(self, content: bytes) -> str:
         """A file with these bytes, which the caller removes."""
-        path = self.state / f".upload-{secrets.token_hex(8)}"
+        path = self.state / f"{TEMPORARY}upload-{secrets.token_hex(8)}"
         try:
             path.write_bytes(content)
         except OSError as error:
@@ -205,9 +215,19 @@ class Service:
         name = self.resolved(name)
         taken, found = self._views.get((name, importance), (0.0, {}))
         if time.monotonic() - taken > FRESH:
-            found = await self.get(name).view(importance)
-            self._views[name, importance] = time.monotonic(), found
+            handle = self.get(name)
+            found = await handle.view(importance)
+            if self.handles.get(name) is handle:  # else it was removed meanwhile, and another may have its name
+                self._views[name, importance] = time.monotonic(), found
         return found
+
+    async def views(self, view: Callable[[str], Awaitable[View]]) -> dict[str, View]:
+        """What `view` returns for all models, without those that are removed meanwhile."""
+        out: dict[str, View] = {}
+        for name in list(self.handles):
+            with contextlib.suppress(Refused):
+                out[name] = await view(name)
+        return out
 
 
 def unwritable(error: OSError) -> Refused:

@@ -17,6 +17,7 @@ Deliver = Callable[[list[tuple[Command, Answer]]], None]
 CHECKPOINT_ROWS = 50_000
 CHECKPOINT_SECONDS = 300.0
 INTERNAL = "internal error; the model is as it was before this request"
+CLOSING = "the service is stopping, or the model is being removed"
 
 
 class Writer:
@@ -44,7 +45,7 @@ class Writer:
         """Queue a request, or refuse it where too many wait."""
         with self._changed:
             if self._closing:
-                raise Refused(503, "the service is stopping")
+                raise Refused(503, CLOSING)
             if len(self._queue) >= self.limits.queue or self._rows + command.size > self.limits.queue_rows:
                 raise Refused(429, f"{len(self._queue):,} requests with {self._rows:,} rows wait to be learned; try "
                               "again later")  # fmt: skip
