@@ -183,6 +183,7 @@ def summarise(records: Sequence[Results], learners: Sequence[str], rows: int, se
 
 def study(learners: Sequence[str], rows: int, seeds: int, jobs: int, stderr: Console) -> dict[str, Any]:
     """Measure and summarise."""
+    learners = [algorithms.named(name) for name in learners]
     for name in learners:
         require(name in algorithms.names(), "learners", f"among {', '.join(algorithms.names())}", name)
     units = [

@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+from rich.console import Console
 
 from omkl import algorithms
 from omkl.algorithms.vaw2 import VAW2Settings
@@ -76,3 +77,8 @@ def test_bounds_hold_against_the_kernels_that_a_learner_has(name):
     assert regret.bound(name, 250, moved) == pytest.approx(shown + 5)
     assert regret.bound("doebe", 250, last) is None
     assert set(regret.BOUNDED) <= set(algorithms.names())
+
+
+def test_learners_have_the_names_of_the_journal_version_too():
+    found = regret.study(["omkl-sfg"], 100, 2, 1, Console(quiet=True))
+    assert {line["learner"] for line in found["lines"]} == {"sfg-mkl"}

@@ -33,7 +33,7 @@ class FOGDSettings(Settings):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        require(len(self.all_kernels) == 1, "kernels", "one kernel", f"{len(self.all_kernels)} of them")
+        require(len(self.all_kernels) == 1, "kernels", "a list of one kernel", self.all_kernels)
 
 
 def build(settings: FOGDSettings, names: Sequence[str], seed: int) -> Problem:

@@ -66,7 +66,7 @@ class NOGDSettings(FOGDSettings):
         super().__post_init__()
         require_whole("rank", self.rank)
         require(self.budget <= MOST_ROWS, "budget", f"at most {MOST_ROWS}", self.budget)
-        require(self.rank <= self.budget, "rank", f"at most the budget, {self.budget}", self.rank)
+        require(self.rank <= self.budget, "rank", f"at most the budget, {self.budget} (lower rank too)", self.rank)
         require(self.stabiliser != "project", "stabiliser", "aware, floor or none for nogd", self.stabiliser)
 
     def size(self, d: int, outputs: int = 1) -> int:
