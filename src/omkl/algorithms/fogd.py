@@ -49,6 +49,8 @@ def check_problem(problem: Problem) -> None:
 class Parameters:
     """What the estimators let a user choose.
 
+    Reference: Lu, Hoi, Wang, Zhao and Liu, Large Scale Online Kernel Learning, JMLR 17 (2016).
+
     kernels : list of one Kernel, default=(Gaussian(2.0),)
         The kernel, on standardised inputs.
     n_features : int, default=100

@@ -182,6 +182,8 @@ def check_state(problem: Problem, state: State) -> None:
 class Parameters:
     """What the estimators let a user choose.
 
+    Reference: Lu, Hoi, Wang, Zhao and Liu, Large Scale Online Kernel Learning, JMLR 17 (2016).
+
     kernels : list of one Kernel, default=(Gaussian(2.0),)
         The kernel, on standardised inputs.
     budget : int, default=100
