@@ -271,6 +271,8 @@ def test_a_matern_kernel_of_another_smoothness_is_refused():
         ("papyrus", r"one of paper, .* or a list of kernels, got 'papyrus'"),
         ([Gaussian(1.0), 2.0], r"kernels\[1\] must be a Kernel .* got float 2.0"),
         ([Gaussian], r"kernels\[0\] must be a Kernel"),
+        (Gaussian(2.0), r"a list of kernels, such as \[Gaussian\(1.0\)\], got Gaussian\(length_scale=2.0\)"),
+        (None, r"a name or a list of kernels, such as \[Gaussian\(1.0\)\], got None"),
     ],
 )
 def test_an_invalid_dictionary_is_refused(spec, message):

@@ -316,6 +316,8 @@ def dictionary(spec: str | Iterable[Kernel]) -> list[Kernel]:
         if spec not in NAMED:
             raise ValueError(f"kernels must be one of {', '.join(NAMED)} or a list of kernels, got {spec!r}")
         return NAMED[spec]()
+    if not isinstance(spec, Iterable):
+        raise ValueError(f"kernels must be a name or a list of kernels, such as [Gaussian(1.0)], got {spec!r}")
     kernels = list(spec)
     if not kernels:
         raise ValueError("the dictionary of kernels is empty; name at least one kernel, or take kernels='paper'")

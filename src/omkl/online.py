@@ -37,7 +37,7 @@ class Online(Locked):
     Parameters
     ----------
     algorithm
-        Its name: "graph-mkl", "sfg-mkl", "sfg-mkl-r", "raker", "omkl-gf", "omkr" or "rfomkr".
+        Its name, one of `omkl.algorithms.names()`, such as "graph-mkl", "sfg-mkl", "raker" or "adaraker".
     problem
         The algorithm's Problem; `Online.make` builds it from settings.
     rng

@@ -178,3 +178,23 @@ def test_the_section_of_parameters_stands_before_the_examples():
         "Examples\n--------\n>>> 1\n1\n"
     )
     assert with_parameters(None, Source).strip().startswith("Parameters")
+
+
+def test_the_paper_of_an_algorithm_is_named_before_the_parameters():
+    class Source:
+        """What it is.
+
+        Reference: Somebody, On
+        something, 2019.
+
+        a : int, default=1
+            First.
+        """
+
+    text = with_parameters("Head.", Source)
+    assert text == (
+        "Head.\n\nReference: Somebody, On\nsomething, 2019.\n\nParameters\n----------\na : int, default=1\n    First.\n"
+    )
+    for kind in ALL:
+        named = "Reference: " in inspect.getdoc(kind).partition("Parameters\n-")[0]
+        assert named != kind.__name__.startswith(("GraphMKL", "OMKR", "RFOMKR")), kind

@@ -14,6 +14,7 @@ from sklearn.utils.estimator_checks import check_dataframe_column_names_consiste
 from streams import in_raw_units, labels_of
 
 import omkl
+import omkl.river
 from omkl.estimators.sklearn import ESTIMATORS
 
 ALL = list(ESTIMATORS.values())

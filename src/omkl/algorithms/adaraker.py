@@ -204,6 +204,9 @@ def check_state(problem: Problem, state: State) -> None:
 class Parameters:
     """What the estimators let a user choose.
 
+    Reference: Shen, Chen and Giannakis, Random Feature-based Online Multi-kernel Learning in Environments with
+    Unknown Dynamics, JMLR 20 (2019).
+
     kernels : str or list of Kernel, default="paper"
         The dictionary: "paper" (41 Gaussians), "gaussian", "mixed", "families", or your own list.
     n_features : int, default=50
@@ -217,7 +220,8 @@ class Parameters:
     ridge : float, default=1e-3
         Weight of the squared norm of each kernel's coefficients.
     learning_rate : float, default=None
-        c / sqrt(length of the interval), and as for Raker on the last level; c = 1 by default.
+        c / sqrt(length of the interval), and as for Raker on the last level; c = 1 by default. With a `horizon`, the
+        constant of the last level, of which c is sqrt(horizon) times as much.
     horizon : int, default=None
         Number of rows, where it is known beforehand.
     stabiliser : {"aware", "floor", "project", "none"}, default="aware"

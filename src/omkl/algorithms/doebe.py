@@ -280,6 +280,10 @@ def check_state(problem: Problem, state: State) -> None:
 class Parameters:
     """What the estimators let a user choose.
 
+    Reference: Waxman and Djuric, Dynamic Online Ensembles of Basis Expansions, TMLR 2024; for mixing="stacking",
+    Waxman, Llorente and Djuric, Bayesian Ensembling: Insights from Online Optimization and Empirical Bayes, arXiv
+    2505.15638 (2025).
+
     kernels : str or list of Kernel, default="gaussian"
         The dictionary: "paper" (41 Gaussians), "gaussian" (11), "mixed", "families", or your own list.
     n_features : int, default=25

@@ -33,7 +33,7 @@ class FOGDSettings(Settings):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        require(len(self.all_kernels) == 1, "kernels", "one kernel", f"{len(self.all_kernels)} of them")
+        require(len(self.all_kernels) == 1, "kernels", "a list of one kernel", self.all_kernels)
 
 
 def build(settings: FOGDSettings, names: Sequence[str], seed: int) -> Problem:
@@ -48,6 +48,8 @@ def check_problem(problem: Problem) -> None:
 @dataclass(kw_only=True, eq=False, repr=False)
 class Parameters:
     """What the estimators let a user choose.
+
+    Reference: Lu, Hoi, Wang, Zhao and Liu, Large Scale Online Kernel Learning, JMLR 17 (2016).
 
     kernels : list of one Kernel, default=(Gaussian(2.0),)
         The kernel, on standardised inputs.

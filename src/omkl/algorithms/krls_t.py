@@ -198,6 +198,9 @@ def raise_noise(problem: object) -> str:
 class Parameters:
     """What the estimators let a user choose.
 
+    Reference: Van Vaerenbergh, Lazaro-Gredilla and Santamaria, Kernel Recursive Least-Squares Tracker for
+    Time-Varying Regression, IEEE Transactions on Neural Networks and Learning Systems 23 (2012).
+
     kernels : list of one Kernel, default=(Gaussian(2.0),)
         The kernel, on standardised inputs.
     budget : int, default=100

@@ -66,7 +66,7 @@ class NOGDSettings(FOGDSettings):
         super().__post_init__()
         require_whole("rank", self.rank)
         require(self.budget <= MOST_ROWS, "budget", f"at most {MOST_ROWS}", self.budget)
-        require(self.rank <= self.budget, "rank", f"at most the budget, {self.budget}", self.rank)
+        require(self.rank <= self.budget, "rank", f"at most the budget, {self.budget} (lower rank too)", self.rank)
         require(self.stabiliser != "project", "stabiliser", "aware, floor or none for nogd", self.stabiliser)
 
     def size(self, d: int, outputs: int = 1) -> int:
@@ -181,6 +181,8 @@ def check_state(problem: Problem, state: State) -> None:
 @dataclass(kw_only=True, eq=False, repr=False)
 class Parameters:
     """What the estimators let a user choose.
+
+    Reference: Lu, Hoi, Wang, Zhao and Liu, Large Scale Online Kernel Learning, JMLR 17 (2016).
 
     kernels : list of one Kernel, default=(Gaussian(2.0),)
         The kernel, on standardised inputs.

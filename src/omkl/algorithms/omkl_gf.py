@@ -168,6 +168,8 @@ def check_state(problem: Problem, state: State) -> None:
 class Parameters:
     """What the estimators let a user choose.
 
+    Reference: Ghari and Shen, Online Multi-Kernel Learning with Graph-Structured Feedback, ICML 2020.
+
     kernels : str or list of Kernel, default="paper"
         The dictionary: "paper" (41 Gaussians), "gaussian", "mixed", "families", or your own list.
     n_features : int, default=50

@@ -100,6 +100,9 @@ def check_state(problem: Problem, state: State) -> None:
 class Parameters:
     """What the estimators let a user choose.
 
+    Reference: Shen, Chen and Giannakis, Random Feature-based Online Multi-kernel Learning in Environments with
+    Unknown Dynamics, JMLR 20 (2019).
+
     kernels : str or list of Kernel, default="paper"
         The dictionary: "paper" (41 Gaussians), "gaussian", "mixed", "families", or your own list.
     n_features : int, default=50

@@ -145,6 +145,8 @@ def check_state(problem: Problem, state: State) -> None:
 class Parameters:
     """What the estimators let a user choose, for SFG-MKL and, with `refine`, SFG-MKL-R.
 
+    Reference: Ghari and Shen, Graph-Aided Online Multi-Kernel Learning, JMLR 24 (2023); arXiv 2102.04690.
+
     kernels : str or list of Kernel, default="gaussian"
         The dictionary: "gaussian" (11 Gaussians), "paper" (41 of them), "mixed", "families", or your own list.
     n_features : int, default=50

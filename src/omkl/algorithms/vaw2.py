@@ -171,6 +171,9 @@ def check_state(problem: Problem, state: State) -> None:
 class Parameters:
     """What the estimators let a user choose.
 
+    Reference: Rokhlin and Gurtovaya, Random feature-based double Vovk-Azoury-Warmuth algorithm for online
+    multi-kernel learning, arXiv 2503.20087 (2025).
+
     kernels : str or list of Kernel, default="paper"
         The dictionary: "paper" (41 Gaussians), "gaussian", "mixed", "families", or your own list.
     n_features : int, default=25

@@ -6,10 +6,17 @@ import inspect
 def with_parameters(docstring: str | None, *sources: type) -> str:
     """A class's docstring with a section "Parameters" made of the docstrings of `sources`, before its examples.
 
-    The first paragraph of a source says what it is and is left out.
+    The first paragraph of a source says what it is and is left out; one that begins with "Reference: " comes before the
+    section.
     """
     text = inspect.cleandoc(docstring or "")
-    listed = [inspect.cleandoc(source.__doc__ or "").partition("\n\n")[2] for source in sources]
+    references, listed = [], []
+    for source in sources:
+        part = inspect.cleandoc(source.__doc__ or "").partition("\n\n")[2]
+        if part.startswith("Reference: "):
+            reference, _, part = part.partition("\n\n")
+            references.append(reference)
+        listed.append(part)
     section = "\n".join(["Parameters", "----------", *(part for part in listed if part)])
     head, examples, tail = text.partition("Examples\n--------")
-    return f"{head.rstrip()}\n\n{section}\n\n{examples}{tail}".rstrip() + "\n"
+    return "\n\n".join([head.rstrip(), *references, section, f"{examples}{tail}"]).rstrip() + "\n"
