@@ -67,6 +67,15 @@ def test_a_diverged_cell_loses_every_comparison_of_mse():
     assert "diverges" in dict(claims.disagreements(lines))["Which node is used after 300 rounds"]
 
 
+def test_nothing_is_said_about_algorithms_that_were_not_run():
+    lines = [published_line("airfoil", a, MATCHING[a].form) for a in ("Raker", "SFG-MKL")]
+    assert [title for title, _ in claims.disagreements(lines)] == [
+        "Which node is used after 300 rounds", "The distance between two kernels",
+    ]  # fmt: skip
+    every = [published_line(n, a, m.form) for n in PAPER for a, m in MATCHING.items()]
+    assert set(claims.SUBJECTS) == {title for title, _ in claims.disagreements(every)} | {"RFOMKR"}
+
+
 def test_streams_that_the_paper_does_not_have_make_no_claims(tmp_path: Path):
     results = measured(tmp_path)
     assert all(v.holds is None for c in claims.claims(results, []) for v in c.verdicts)

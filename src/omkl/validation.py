@@ -162,7 +162,8 @@ def finite_number(y: SupportsFloat, name: str) -> float:
     except (TypeError, ValueError, OverflowError):
         number = math.nan
     if not math.isfinite(number):
-        raise ValueError(f"{name} must be a finite number, got {y!r}; drop the row")
+        advice = "labels are for a classifier" if isinstance(y, str) else "drop the row"
+        raise ValueError(f"{name} must be a finite number, got {y!r}; {advice}")
     return number
 
 

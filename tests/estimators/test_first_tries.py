@@ -77,6 +77,21 @@ def test_a_record_batch_is_a_table_and_what_is_none_is_refused_with_advice():
         single.predict_one([1.0])
 
 
+def test_what_belongs_elsewhere_is_refused_with_its_place():
+    for y in (WORDS, np.array(WORDS), pd.Series(WORDS), pl.Series(WORDS)):
+        for X in (NUMBERS[:, None], pd.DataFrame({"a": WORDS})):
+            with pytest.raises(ValueError, match=r"y holds text such as '\w+', and SFGMKLRegressor predicts numbers"):
+                omkl.SFGMKLRegressor().fit(X, y)
+    omkl.SFGMKLRegressor().fit(NUMBERS[:, None], [str(value) for value in TARGETS])  # numbers as text are numbers
+    single = omkl.river.SFGMKLRegressor(seed=0)
+    with pytest.raises(ValueError, match="got 'red'; labels are for a classifier"):
+        single.learn_one({"a": 1.0}, "red")  # type: ignore[arg-type]  # the mistake
+    with pytest.raises(TypeError, match=r"X must be a frame .* got list; pandas.DataFrame\(X\) makes one"):
+        single.learn_many([{"a": 1.0}], [1.0])  # type: ignore[arg-type]  # the mistake
+    with pytest.raises(TypeError, match="path must be the name of a file, got int"):
+        omkl.load(3)  # type: ignore[arg-type]  # the mistake
+
+
 def test_arrays_that_skip_the_validation_of_scikit_learn_are_learned_as_others_are():
     X, y = RNG.normal(size=(N, 3)), RNG.normal(size=N)
     quick, slow = (omkl.SFGMKLRegressor(random_state=0).partial_fit(X[:50], y[:50]) for _ in range(2))

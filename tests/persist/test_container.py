@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import pickle
 import struct
 
 import numpy as np
@@ -80,6 +81,7 @@ def test_a_number_that_json_does_not_have_is_refused():
         (b"", "not an omkl model file, or cut off within its first 20 bytes"),
         (by_hand(header_of())[:19], "not an omkl model file, or cut off within its first 20 bytes"),
         (by_hand(header_of(), magic=b"OMKL\n\r\x1a\n"), "not an omkl model file"),
+        (pickle.dumps({}), "a pickle, not an omkl model file; omkl.save writes one"),
         (by_hand(header_of(), version=VERSION + 1), f"format version {VERSION + 1} is newer than {VERSION}"),
         (by_hand(header_of())[:-1], "truncated or corrupted"),
         (by_hand(header_of())[:20], "truncated or corrupted"),

@@ -80,6 +80,8 @@ def test_inspect_says_what_has_been_learned(tmp_path: Path):
     outcome(tmp_path, table(1800), model=str(tmp_path / "y.omkl"))
     found = json.loads(invoke("inspect", tmp_path / "y.omkl", "--json").stdout)
     assert {line["column"] for line in found["importance"]} == {"at", "heat", "day", "meter"}
+    in_python = omkl.load(tmp_path / "y.omkl").importance_
+    assert {line["column"]: line["importance"] for line in found["importance"]} == pytest.approx(in_python, rel=1e-3)
     assert sum(line["weight"] for line in found["experts"]) == pytest.approx(1)
     (change,) = found["changes"]
     assert 1200 <= change["row"] <= 1300

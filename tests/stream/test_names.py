@@ -40,6 +40,26 @@ def test_a_column_that_is_not_there_is_refused_with_the_nearest_name(data: Path,
     assert invoke("run", data, "-t", "y", option, "temp_c").exit_code == 0
 
 
+def test_who_names_no_target_is_told_the_columns(data: Path, tmp_path: Path):
+    for command in ("run", "compare"):
+        result = invoke(command, data)
+        assert result.exit_code == 2
+        assert "name the column to predict: --target COLUMN; the columns of" in result.stderr
+        assert "'temp_c', 'wind', 'id', 'y'" in result.stderr
+    for nothing in ("-", tmp_path / "none.csv"):
+        assert invoke("run", nothing, input="y\n1\n").stderr == "omkl: name the column to predict: --target COLUMN\n"
+
+
+def test_an_address_and_fields_that_are_separated_by_spaces_come_with_advice(tmp_path: Path):
+    result = invoke("run", "https://example.org/data.csv", "-t", "y")
+    assert result.exit_code == 2
+    assert "curl -sSL https://example.org/data.csv | omkl run - --target COLUMN" in result.stderr
+    path = tmp_path / "spaces.csv"
+    path.write_text("a y\n" + "".join(f"{k} {k % 3}\n" for k in range(20)))
+    assert "--delimiter says what separates them" in invoke("run", path, "-t", "y").stderr
+    assert invoke("run", path, "-t", "y", "--delimiter", " ").exit_code == 0
+
+
 @pytest.mark.parametrize("option", ["--key", "--by"])
 def test_the_target_cannot_be_the_key_too(data: Path, option: str):
     result = invoke("run", data, "-t", "y", option, "y")

@@ -79,6 +79,27 @@ def test_a_report_on_numbers_has_all_its_charts_and_notices(numbers: Outcome):
     assert "column &#39;a&#39; has empty cells" in page
 
 
+def test_true_values_against_predicted_ones_come_first_where_rows_have_no_times(tmp_path: Path):
+    path = written(tmp_path / "y.csv", 300)
+    first = charts_of(run_report.page(outcome(path)))["predictions"][0]
+    assert first["name"] == "300 rows, true against predicted"
+    dots, exact = first["chart"]["data"]
+    assert len(dots["x"]) == len(dots["y"]) == 300
+    assert exact["x"] == exact["y"] == [min(*dots["x"], *dots["y"]), max(*dots["x"], *dots["y"])]
+    lines = path.read_text().splitlines()
+    days = [f"2024-{1 + k // 28:02}-{1 + k % 28:02}" for k in range(300)]
+    timed = [f"day,{lines[0]}", *(f"{day},{line}" for day, line in zip(days, lines[1:], strict=True))]
+    path.write_text("\n".join(timed) + "\n")
+    assert charts_of(run_report.page(outcome(path)))["predictions"][0]["name"] == "the last 300 rows"
+
+
+def test_the_roc_curve_of_two_labels_is_that_of_the_rarer_one_and_no_probability_is_minus_0(tmp_path: Path):
+    path = written(tmp_path / "two.csv", 600, labels=("fault", "fine", "fine", "fine"))
+    page = run_report.page(outcome(path))
+    assert charts_of(page)["roc"][0]["chart"]["data"][0]["name"] == "fault"
+    assert "-0.00%" not in page
+
+
 def test_the_change_point_is_drawn_where_the_stream_changed(numbers: Outcome):
     error = charts_of(run_report.page(numbers))["error"][0]["chart"]["data"]
     drawn = [trace for trace in error if trace["name"] == "change point"]

@@ -34,7 +34,7 @@ from omkl.cli.options import (
 @app.command()
 def compare(
     data: Data,
-    target: Target,
+    target: Target = "",
     task: Task = "auto",
     learners: Annotated[
         list[str] | None, typer.Option(metavar="A,B,...", help="The learners to compare; default: all.")

@@ -1,6 +1,6 @@
 """The options that the commands for a user's own data share."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -68,7 +68,9 @@ Model = Annotated[str | None, typer.Option(metavar="FILE", help="Write the model
 Report = Annotated[str | None, typer.Option(metavar="HTML", help="Write a report here: one page, no network needed.")]
 Task = Annotated[str, typer.Option(metavar="NAME", help="auto, regression or classification.")]
 Learner = Annotated[str, typer.Option(metavar="NAME", help=f"{', '.join(LEARNERS[:-1])} or {LEARNERS[-1]}.")]
-Target = Annotated[str, typer.Option("--target", "-t", metavar="COLUMN", help="The column to predict.")]
+Target = Annotated[
+    str, typer.Option("--target", "-t", metavar="COLUMN", help="The column to predict (required).", show_default=False)
+]
 Key = Annotated[
     str | None, typer.Option(metavar="COLUMN", help="Delayed labels: a target that comes later finds its row by this.")
 ]
@@ -178,6 +180,8 @@ def checked_options(data: list[str], **given: Any) -> "Options":
         if given["pending"] is not None and given.get("key") is None:
             raise ValueError("--pending is for --key: how many rows may wait for a target that comes later")
         given["pending"] = given["pending"] or PENDING_ROWS
+    if given.get("target") == "":
+        raise ValueError(missing_target(data, given))
     given["coverage"] = coverages(given.get("coverage"))
     for name in ("features", "drop", "categorical", "keep"):
         given[name] = tuple(split_names(given.get(name)))
@@ -187,3 +191,19 @@ def checked_options(data: list[str], **given: Any) -> "Options":
     options.check_predictions()
     options.lag_settings()  # refuses what it cannot be
     return options
+
+
+def missing_target(data: list[str], given: Mapping[str, Any]) -> str:
+    """What to say to those who have not named the column to predict: which there are."""
+    from omkl.stream.names import listed
+    from omkl.stream.parsers import Reading
+    from omkl.stream.source import columns_of
+
+    message = "name the column to predict: --target COLUMN"
+    if data[0] == "-":  # what is read of it would be lost
+        return message
+    reading = Reading(given.get("format"), given.get("delimiter"), given.get("encoding"), given.get("header", True))
+    try:
+        return f"{message}; the columns of {data[0]} are {listed(columns_of(data[0], reading))}"
+    except (OSError, ValueError):  # which the next command will be told
+        return message

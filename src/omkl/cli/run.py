@@ -50,7 +50,7 @@ StreamFile = Annotated[str, typer.Argument(metavar="MODEL", help="A model that o
 @app.command()
 def run(
     data: Data,
-    target: Target,
+    target: Target = "",
     task: Task = "auto",
     learner: Learner = "graph-mkl",
     parameters: Parameters = None,

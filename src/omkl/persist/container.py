@@ -31,6 +31,7 @@ from omkl.arrays import Array, Arrays
 from omkl.errors import ModelFileError
 
 MAGIC = b"OMKL\r\n\x1a\n"
+PICKLE = b"\x80"  # which a pickle begins with, and no model file
 VERSION = 2
 DIGEST = 32
 FRONT = struct.Struct("<8sIQ")
@@ -102,6 +103,8 @@ def _with_digest(pieces: Iterable[bytes | memoryview]) -> Iterator[bytes | memor
 
 
 def unpack(data: bytes) -> Content:
+    if data[:1] == PICKLE:
+        raise ModelFileError("a pickle, not an omkl model file; omkl.save writes one of the model that is pickled here")
     if len(data) < FRONT.size or not data.startswith(MAGIC):
         raise ModelFileError(f"not an omkl model file, or cut off within its first {FRONT.size} bytes")
     _, version, length = FRONT.unpack_from(data)

@@ -114,6 +114,8 @@ def load(path: str | os.PathLike[str]) -> Any:
 
     What the command line wrote is an estimator here.
     """
+    if not isinstance(path, (str, os.PathLike)):
+        raise TypeError(f"path must be the name of a file, got {type(path).__name__}; omkl.from_bytes reads bytes")
     return _published(read(path))
 
 

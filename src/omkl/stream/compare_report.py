@@ -2,6 +2,7 @@
 
 import math
 import os
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -13,6 +14,7 @@ from omkl.stream.compare_display import cells, error_names
 from omkl.stream.error_charts import BASELINE, MODEL, RANGES, Segments, line
 from omkl.stream.run_report import sources
 
+LABEL_PLACES = ("top center", "bottom center", "middle right", "middle left")  # of names beside points
 DASHES = {"last value": "dash", "last label": "dash", LINEAR: "dashdot"}  # of baselines
 
 
@@ -80,7 +82,7 @@ def costs(s: ComparisonSummary) -> list[Choice]:
     names = [name for name, _, _ in points]
     dots = {
         "type": "scatter", "mode": "markers+text", "x": digits(microseconds for _, microseconds, _ in points),
-        "y": digits((error for _, _, error in points), 5), "text": names, "textposition": "top center",
+        "y": digits((error for _, _, error in points), 5), "text": names, "textposition": label_places(points),
         "cliponaxis": False, "marker": {"size": 12, "color": [COLOURS.get(name, MODEL) for name in names]},
         "hovertemplate": f"%{{text}}<br>%{{x}} µs per row<br>{axis} %{{y:{shown}}}<extra></extra>",
     }  # fmt: skip
@@ -88,3 +90,19 @@ def costs(s: ComparisonSummary) -> list[Choice]:
     about = f"{axis} of every learner against its time per row"
     return [choice("all", chart([dots], "", axis, about, xaxis=log_axis("µs per row"),
                                 yaxis={"title": {"text": axis}, **style}, showlegend=False))]  # fmt: skip
+
+
+def label_places(points: Sequence[tuple[str, float, float]]) -> list[str]:
+    """Where the name of each point (name, time, error) is written, so that those of close points do not overlap.
+
+    >>> label_places([("a", 5.0, 1.0), ("b", 5.1, 1.01), ("c", 90.0, 3.0)])
+    ['top center', 'bottom center', 'top center']
+    """
+    at = np.array([(math.log(max(time, 0.1)), error) for _, time, error in points])
+    at = (at - at.min(axis=0)) / np.maximum(np.ptp(at, axis=0), 1e-12)
+    out: list[str] = []
+    for k, here in enumerate(at):
+        close = (abs(at[:k] - here) < (0.12, 0.08)).all(axis=1)
+        taken = {place for place, near in zip(out, close, strict=True) if near}
+        out.append(next((place for place in LABEL_PLACES if place not in taken), LABEL_PLACES[0]))
+    return out

@@ -56,7 +56,7 @@ def roc_curves(history: History) -> list[Choice]:
     """Of each label against the others: the share of its rows that are found against that of the others mistaken."""
     labels = sorted(history.places, key=lambda label: -int(history.confusion[history.places[label]].sum()))
     if len(labels) == 2:
-        labels = [max(labels)]  # the curve of the other is its mirror image
+        labels = labels[1:]  # of the rarer one; the curve of the other is its mirror image
     data: list[Part] = []
     for label, colour in zip(labels[:SHOWN_LABELS], COVERAGE_COLOURS, strict=False):
         curve = roc(history.ranks[history.places[label]])

@@ -20,7 +20,7 @@ WORST = 10
 MAX_KEYS = 1000  # whose errors are counted; the first that come
 MAX_TIMES = 512
 MOMENTS = 16  # at which the importance of columns is judged
-JUDGED, MAX_JUDGED = 16, 1600  # rows by which it is judged, and predictions for it
+JUDGED, MAX_JUDGED = 64, 1600  # rows by which it is judged, and predictions for it
 BACKWARDS = 0.01  # share of steps of a time axis that may lead into the past
 
 

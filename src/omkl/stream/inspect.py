@@ -25,7 +25,7 @@ from omkl.stream.model import StreamModel
 
 Facts = dict[str, persist.Json]
 SHOWN = 12  # columns, and experts
-JUDGED_ROWS = 16  # for the importance of columns
+JUDGED_ROWS = 16  # for the importance of columns to models of keys, of which there may be several
 
 
 def facts(path: str) -> Facts:
@@ -85,7 +85,7 @@ def _(model: StreamModel, out: Facts) -> Facts:
         out["labels"] = list(learner.labels)
     core = learner.first_core()
     if model.learned:
-        found = explaining.importance_of(model, JUDGED_ROWS)
+        found = explaining.importance_of(model, None if preparer.by is None else JUDGED_ROWS)
         out |= explained(found, explaining.experts(model), explaining.last_changes(model))
     return out if core is None else out | kernels_of(core)
 

@@ -137,7 +137,10 @@ def check_parameters(algorithm: str, task: Task | None, parameters: dict[str, Js
     known = parameter_names(algorithm)
     for name in parameters:
         if name not in known:
-            raise ValueError(f"{algorithm} has no parameter {name!r}{suggestion(name, known)}; it has {listed(known)}")
+            near = suggestion(name, known)
+            raise ValueError(
+                f"{algorithm} has no parameter {name!r}{near}{' It' if near else '; it'} has {listed(known)}"
+            )
     tasks = [task] if task is not None else algorithms.get(algorithm).tasks
     if task is None and parameters.get("class_weight") is not None:  # refused later, should the target be a number
         tasks = ["classification"]

@@ -1,6 +1,7 @@
 """The columns that options name, checked against those that the data has: a misspelt name is refused, not ignored."""
 
 import difflib
+import re
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 
@@ -46,9 +47,11 @@ class NamedColumns:
         for option, name in wanted:
             if name not in present:
                 near = suggestion(name, present)
+                only = next(iter(present), "")
+                one = len(present) == 1 and name in re.findall(r"\w+", only)
                 raise DataError(
                     f"{where}: there is no column {name!r} ({option}){near}{' The' if near else '; the'} columns are "
-                    f"{listed(present)}"
+                    f"{listed(present)}{'; --delimiter says what separates them' if one else ''}"
                 )
 
 

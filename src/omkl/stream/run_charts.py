@@ -26,14 +26,7 @@ def regression_charts(history: History, target: str) -> dict[str, list[Choice]]:
             history, "RMSE", lambda segments, so_far: np.sqrt(segments.mean("loss", so_far=so_far)),
             baselines(history, "running mean", np.sqrt),
         ),
-        "predictions": [
-            choice(title, predictions(rows, target, joined, history.coverages))
-            for title, rows, joined in (
-                (f"the last {len(history.last):,} rows", history.last, True),
-                (f"{len(history.sample.rows):,} rows from the whole stream", history.sample.rows, False),
-            )
-            if len(rows)
-        ],
+        "predictions": all_predictions(history, target),
         "residuals": residuals(history.sample.rows),
     }  # fmt: skip
     counts = history.bins.sum(axis=0)
@@ -49,6 +42,35 @@ def baselines(history: History, name: str, of: Callable[[Vector], Vector]) -> di
     if history.linear is not None:
         out["linear model"] = lambda segments, so_far: of(segments.mean("linear", so_far=so_far))
     return out
+
+
+def all_predictions(history: History, target: str) -> list[Choice]:
+    """By row, and true against predicted values; these first where rows have no times."""
+    sample = history.sample.rows
+    by_row = [
+        choice(title, predictions(rows, target, joined, history.coverages))
+        for title, rows, joined in (
+            (f"the last {len(history.last):,} rows", history.last, True),
+            (f"{len(sample):,} rows from the whole stream", sample, False),
+        )
+        if len(rows)
+    ]
+    if not len(sample):
+        return by_row
+    against = [choice(f"{len(sample):,} rows, true against predicted", true_against_predicted(sample, target))]
+    return against + by_row if history.details.time_axis() is None else by_row + against
+
+
+def true_against_predicted(rows: Matrix, target: str) -> Chart:
+    """A dot for each row, and the line on which exact predictions are."""
+    at, y_true, y_pred = rows[:, 0].astype(int).tolist(), rows[:, 1], rows[:, 2]
+    ends = digits((rows[:, 1:3].min(), rows[:, 1:3].max()), 5)
+    dots = {"type": "scatter", "mode": "markers", "x": digits(y_pred, 5), "y": digits(y_true, 5), "customdata": at,
+            "name": "row", "marker": {"color": MODEL, "size": 4, "opacity": 0.6},
+            "hovertemplate": "row %{customdata}<br>predicted %{x}<br>true %{y}<extra></extra>"}  # fmt: skip
+    exact = line(ends, ends, "exact", BASELINE, "", dash="dash", hoverinfo="skip")
+    about = f"True against predicted values of {len(at)} rows"
+    return chart([dots, exact], "predicted", escape(target), about)
 
 
 def predictions(rows: Matrix, target: str, joined: bool, coverages: Sequence[float]) -> Chart:

@@ -79,7 +79,9 @@ def worst_rows(history: History | None) -> list[list[str]]:
     out = []
     for row in history.details.worst:
         when = [] if axis is None else [moment(float(np.interp(row.row, *axis)))]
-        share = f"{row.loss:.4g}" if history.task == "regression" else f"{-row.loss:.2%}"
+        share = (
+            f"{row.loss:.4g}" if history.task == "regression" else f"{abs(row.loss):.2%}"
+        )  # minus a probability, which may be 0
         out.append([f"{row.row:,}", *when, shown(row.y_true), shown(row.y_pred), share])
     return out
 

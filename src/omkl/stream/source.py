@@ -51,6 +51,9 @@ class Source:
                 if self.paths.count("-") > 1:
                     raise DataError("standard input (-) is named twice, and can be read once")
             elif not os.path.exists(path):
+                if re.match(r"[a-z]\w+://", path):
+                    raise DataError(f"{path}: an address, not a file; download it and pipe it: curl -sSL {path} | "
+                                    "omkl run - --target COLUMN")  # fmt: skip
                 raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
             elif os.path.isdir(path):
                 raise DataError(f"{path}: a folder; name the files in it")
@@ -233,3 +236,9 @@ def _guess(name: str, start: bytes) -> Format:
     if re.match(rb"\s*\[\s*(\{|$)" if by_name != "jsonl" else rb"\s*\[", start):
         raise DataError(f"{name}: one JSON array; wanted JSON lines, one object per line (jq -c '.[]' makes them)")
     return by_name or "csv"
+
+
+def columns_of(path: str, reading: Reading) -> list[str]:
+    """The columns of the first rows of a file."""
+    first = next(iter(Source([path], reading, 1)), None)
+    return [] if first is None else list(first.columns)

@@ -32,6 +32,9 @@ def features(frame: Frame, core: Core) -> Matrix:
 
 
 def as_frame(X: IntoDataFrame) -> Frame:
+    if isinstance(X, (list, tuple, dict)):
+        raise TypeError(f"X must be a frame of pandas, polars or Arrow, got {type(X).__name__}; "
+                        "pandas.DataFrame(X) makes one of rows that are dictionaries")  # fmt: skip
     try:
         return nw.from_native(X, eager_only=True)
     except nw.exceptions.DuplicateError as error:

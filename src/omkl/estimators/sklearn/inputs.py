@@ -114,6 +114,8 @@ def checked_with_target(estimator: Fitted, X: ArrayLike, y: ArrayLike, reset: bo
         targets = _plain_targets(y, len(plain), numeric)
         if targets is not None:
             return plain, targets
+    if numeric:
+        _refuse_labels(estimator, y)
     X = _named(X)
     frame = _table(estimator, X, reset)
     if frame is not None:
@@ -136,6 +138,25 @@ def checked_with_target(estimator: Fitted, X: ArrayLike, y: ArrayLike, reset: bo
         )
     targets = np.ascontiguousarray(targets, dtype=np.float64) if numeric else targets
     return _under_names(estimator, rows, reset), targets
+
+
+def _refuse_labels(estimator: Fitted, y: ArrayLike) -> None:
+    """Text that is no number is a label, which another estimator predicts."""
+    values = np.asarray(y)
+    if values.dtype.kind in "OUST":
+        for value in values.ravel().tolist():
+            if isinstance(value, str) and not _is_number(value):
+                raise ValueError(f"y holds text such as {value!r}, and {type(estimator).__name__} predicts numbers; "
+                                 "a classifier predicts labels")  # fmt: skip
+
+
+def _is_number(text: str) -> bool:
+    """Whether Python reads this text as a number."""
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
 
 
 def _plain_rows(estimator: Fitted, X: object) -> Matrix | None:
