@@ -104,8 +104,8 @@ def reach(name: str, problem: Any, X: Matrix, y: Vector) -> Matrix:
 
     The sizes of the predictions for VAW^2; else the length of the gradient of the loss (5), and the loss.
     """
-    algorithm, found = algorithms.get(name), []
-    state: Any = algorithm.init(problem, np.empty(0))
+    algorithm: Any = algorithms.get(name)  # whose Info depends on the name
+    found, state = [], algorithm.init(problem, np.empty(0))
     for x, target in zip(X, y, strict=True):
         if name == "vaw2":
             state, info = algorithm.step(problem, state, x, target, np.empty(0), 1.0)
