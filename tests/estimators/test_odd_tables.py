@@ -127,3 +127,23 @@ def test_a_column_that_is_left_out_is_warned_about():
     frame = pd.DataFrame({"id": [f"row {k}" for k in range(250)], "x": np.arange(250.0)})
     with pytest.warns(UserWarning, match="column 'id' names the rows"):
         omkl.RakerRegressor(random_state=0).fit(frame, np.arange(250.0))
+
+
+@pytest.mark.parametrize("y", [[None, *range(N - 1)], pd.Series([*range(N - 1), None], dtype=object)], ids=type)
+def test_a_target_that_is_none_is_refused(y: Any):
+    frame = pd.DataFrame({"x": NUMBERS, "town": ["a", "b"] * (N // 2)})
+    for X in (frame, frame[["x"]], frame[["x"]].to_numpy()):
+        model = omkl.RakerRegressor(random_state=0).partial_fit(X, TARGETS)
+        for learn in (model.partial_fit, model.fit):
+            with pytest.raises(ValueError, match="Input y contains NaN"):
+                learn(X, y)
+
+
+@pytest.mark.parametrize("unit", ["D", "h", "s", "ns"])
+def test_times_of_numpy_are_read_in_rows(unit: str):
+    times = np.arange("2024-01-01", "2024-03-01", dtype="datetime64[D]").astype(f"datetime64[{unit}]")[:N]
+    spans = np.arange(N).astype("timedelta64[D]").astype(f"timedelta64[{unit}]")
+    frame = pd.DataFrame({"at": times, "for": spans.astype("timedelta64[s]")})
+    numpy_rows, rows = (omkl.river.RakerRegressor(seed=0) for _ in range(2))
+    cells = [{"at": at, "for": span} for at, span in zip(times, spans, strict=True)]
+    assert predictions(numpy_rows, cells) == predictions(rows, frame.to_dict("records"))

@@ -180,7 +180,7 @@ def test_rows_that_wait_are_bounded():
     ("x", "y", "message"),
     [
         ({"a": float("inf")}, 1.0, "feature 'a' must be a finite number, got inf"),
-        ({"a": [1, 2]}, 1.0, r"a cell must be a number, text, a boolean, a timestamp or empty, got \[1, 2\]"),
+        ({"a": [1, 2]}, 1.0, r"feature 'a' must be a number, text, a boolean, a timestamp or empty, got \[1, 2\]"),
         ({"a": 1.0}, float("inf"), "y must be a finite number, got inf"),
         ({"a": 1.0}, "high", "y must be a finite number, got 'high'"),
     ],

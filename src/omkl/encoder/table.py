@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from narwhals.typing import IntoDataFrame
 
 Frame: TypeAlias = "nw.DataFrame[Any]"
+NUMPY_TIMES = (np.datetime64, np.timedelta64)
 
 
 class Batch(NamedTuple):
@@ -79,11 +80,19 @@ def of_cells(cells: list[object], what: str = "a cell") -> pa.Array:
     """Python's values as a column; where they are of several types, each as it would be written in a file."""
     try:
         array = pa.array(cells, from_pandas=True)
-    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError):
+    except (pa.ArrowInvalid, TypeError, pa.ArrowNotImplementedError, OverflowError):
         array = None
+        if any(isinstance(cell, NUMPY_TIMES) for cell in cells):  # not all of whose units Arrow takes
+            return of_cells([_python_time(cell) for cell in cells], what)
     if array is None or not is_usable(array.type):
         array = pa.array([_written(cell, what) for cell in cells], pa.string())
     return array
+
+
+def _python_time(cell: object) -> object:
+    if isinstance(cell, np.datetime64):
+        return cell.astype("datetime64[us]").item()
+    return cell.astype("timedelta64[us]").item() if isinstance(cell, np.timedelta64) else cell
 
 
 def flattened(columns: dict[str, pa.Array]) -> dict[str, pa.Array]:

@@ -4,6 +4,7 @@
 #include <nanobind/ndarray.h>
 
 #include <cmath>
+#include <cstring>
 
 #include "python.hpp"
 #include "scaling.hpp"
@@ -59,6 +60,17 @@ inline nb::tuple target_map(Matrix stats) {
   return nb::make_tuple(c.mean(0), deviation(c.count(0), c.mean(0), c.square(0)));
 }
 
+// NaN for what is no number. NumPy converts some of its times to numbers too: to counts of whatever unit they have.
+inline double as_number(PyObject *value) {
+  if (PyFloat_CheckExact(value)) return PyFloat_AS_DOUBLE(value);
+  const char *type = Py_TYPE(value)->tp_name;
+  if (!std::strcmp(type, "numpy.timedelta64") || !std::strcmp(type, "numpy.datetime64")) return NAN;
+  const double number = PyFloat_AsDouble(value);
+  if (number != -1.0 || !PyErr_Occurred()) return number;
+  PyErr_Clear();
+  return NAN;
+}
+
 // The values of `row` for `names`, `missing` where there is none. Returns how many were found, or
 // -1 - i where the value for names[i] is not a finite number.
 inline long gather(nb::dict row, nb::tuple names, double missing, Vector out) {
@@ -72,11 +84,7 @@ inline long gather(nb::dict row, nb::tuple names, double missing, Vector out) {
       out.data()[i] = missing;
       continue;
     }
-    const double number = PyFloat_AsDouble(value);
-    if (number == -1.0 && PyErr_Occurred()) {
-      PyErr_Clear();
-      return -1 - static_cast<long>(i);
-    }
+    const double number = as_number(value);
     if (!std::isfinite(number)) return -1 - static_cast<long>(i);
     out.data()[i] = number;
     ++found;
@@ -99,11 +107,7 @@ inline long gather_indexed(nb::dict row, nb::dict index, double missing, Vector 
     }
     const long i = PyLong_AsLong(place);
     if (i < 0 || i >= d) throw nb::value_error("a column of the index is not one of out");
-    const double number = PyFloat_AsDouble(value);
-    if (number == -1.0 && PyErr_Occurred()) {
-      PyErr_Clear();
-      return -1 - j;
-    }
+    const double number = as_number(value);
     if (!std::isfinite(number)) return -1 - j;
     out.data()[i] = number;
     ++found;

@@ -126,7 +126,7 @@ def checked_with_target(estimator: Fitted, X: ArrayLike, y: ArrayLike, reset: bo
             targets = column_or_1d(y, warn=True)
             assert_all_finite(targets, input_name="y")
         check_consistent_length(frame, targets)
-        return table, np.ascontiguousarray(targets, dtype=np.float64) if numeric else targets
+        return table, _numbers(targets) if numeric else targets
     if numeric and several_columns(y):
         rows = checked(estimator, X, reset)
         targets = checked_columns(y)
@@ -136,8 +136,14 @@ def checked_with_target(estimator: Fitted, X: ArrayLike, y: ArrayLike, reset: bo
         rows, targets = validate_data(
             estimator, X, y, reset=reset, dtype=np.float64, order="C", y_numeric=numeric, **_finite(estimator)
         )
-    targets = np.ascontiguousarray(targets, dtype=np.float64) if numeric else targets
-    return _under_names(estimator, rows, reset), targets
+    return _under_names(estimator, rows, reset), _numbers(targets) if numeric else targets
+
+
+def _numbers(targets: ArrayLike) -> Matrix:
+    """Finite numbers; scikit-learn's validation takes None among objects for a number that is not missing."""
+    numbers = np.ascontiguousarray(targets, dtype=np.float64)
+    assert_all_finite(numbers, input_name="y")
+    return numbers
 
 
 def _refuse_labels(estimator: Fitted, y: ArrayLike) -> None:
