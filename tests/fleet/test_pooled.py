@@ -126,6 +126,21 @@ def test_a_batch_that_is_refused_changes_nothing():
         assert persist.to_bytes(fleet) == before
 
 
+def test_too_little_memory_for_new_keys_changes_nothing(monkeypatch):
+    def refuse(self, count):
+        raise MemoryError
+
+    keys, X, y = rows_of(12, 100)
+    fleet = PooledFleet(SMALL, POOL, seed=4)
+    fleet.learn_rows(keys, X, y)
+    before = persist.to_bytes(fleet)
+    monkeypatch.setattr(corrections.Corrections, "reserve", refuse)
+    with pytest.raises(MemoryError):
+        fleet.learn_rows(["a"], X[:1], y[:1])
+    assert persist.to_bytes(fleet) == before
+    assert "a" not in fleet
+
+
 def test_many_rows_or_many_keys_in_one_call_take_no_matrix_for_each():
     rng, rows, d = np.random.default_rng(0), 20_000, 30
     linear = corrections.Corrections(d, rows)

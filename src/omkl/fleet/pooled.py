@@ -127,7 +127,8 @@ class PooledFleet:
         inputs.check_keys(keys)
         self.fleet._check_features(keys, X, names, gaps)
         with DeferredInterrupt():
-            pool = self.pool
+            pool, corrections = self.pool, self._corrections or Corrections(X.shape[1])
+            corrections.reserve(len(self._slots) + len(set(keys) - self._slots.keys()))  # may fail: before any row
             if self._corrections is None:
                 pool = unchecked.initialised(pool, self.seed, X.shape[1], names)
             problem = pool.core_.online.problem
@@ -139,9 +140,7 @@ class PooledFleet:
             except BaseException:  # the fleet has refused the batch, or the pool has
                 pool.core_ = before
                 raise
-            corrections = self._corrections or Corrections(X.shape[1])
             self._add(keys)
-            corrections.reserve(len(self._slots))
             self.pool, self._corrections = pool, corrections
             linear, seen = corrections.learn(self._places(keys), corrections.design(X, learn=True), y - shared)
             return self._shares.learn(seen, shared, linear, own, y)
