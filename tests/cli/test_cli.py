@@ -41,6 +41,11 @@ def test_version_is_that_of_the_package():
     assert (result.returncode, result.stdout) == (0, f"omkl {__version__}\n")
 
 
+def test_the_package_runs_as_a_module():
+    result = subprocess.run([sys.executable, "-m", "omkl", "--version"], capture_output=True, text=True, timeout=60)
+    assert (result.returncode, result.stdout) == (0, omkl("--version").stdout)
+
+
 @pytest.mark.parametrize("arguments", [["--help"], ["run", "--help"], ["compare", "--help"]], ids=" ".join)
 def test_help_loads_neither_numpy_nor_the_laboratory(arguments: list[str]):
     script = (
