@@ -6,7 +6,7 @@ A matrix of the normal equations is stored as the blocks on and above its diagon
 another.
 """
 
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from scipy.linalg import solve_triangular
@@ -246,7 +246,7 @@ def factored(wide: Wide) -> Wide:
     return wide._replace(stage=FORWARD, panel=0, step=0)
 
 
-def solved(U: Matrix, right: Matrix, trans: int = 0) -> Matrix:
+def solved(U: Matrix, right: Matrix, trans: Literal[0, 1] = 0) -> Matrix:
     """NaN where U is singular, as a file may claim: such a solution is dropped."""
     try:
         return np.asarray(solve_triangular(U, right, trans=trans, check_finite=False))
