@@ -2,12 +2,13 @@
 
 import numpy as np
 import pytest
+from large_states import in_stage, learned, rows, small_problem
 from streams import raw_and_turning
 
 import omkl
 from omkl import algorithms
 from omkl.algorithms import graph_mkl
-from omkl.algorithms.graph_mkl import archive, large, mixture, selection, trees
+from omkl.algorithms.graph_mkl import archive, large, mixture, selection, trees, wide
 from omkl.algorithms.graph_mkl.constants import ARCHIVE_START, SILENT_ROUNDS, TREE_START, WIDE_FREE
 from omkl.algorithms.graph_mkl.mixture import Stack
 from omkl.arrays import leaves, mapped
@@ -212,6 +213,19 @@ def test_a_fit_of_trees_without_ensembles_is_refused():
     fit = trees.with_arrays(problem, 0, TREE_START)._replace(rows=TREE_START, started=TREE_START)
     with pytest.raises(ValueError, match="two ensembles"):
         graph_mkl.check_state(problem, state._replace(large=state.large._replace(trees=fit)))
+
+
+@pytest.mark.parametrize("stage", [wide.FORWARD, wide.BACKWARD])
+@pytest.mark.parametrize("backend", ["engine", "numpy"])
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_a_singular_factor_of_a_file_gives_no_solution(stage, backend):
+    online = in_stage(learned(small_problem(), 600), stage)
+    before = online.checkpoint()
+    large_ = before.state.large
+    singular = large_._replace(wide=large_.wide._replace(U=np.zeros_like(large_.wide.U)))
+    start = before._replace(state=before.state._replace(large=singular))
+    other = omkl.Online("graph-mkl", online.problem, backend=backend, checkpoint=start)
+    assert np.isfinite(other.run(*(part[:3] for part in rows(20, 1, seed=9)))).all()
 
 
 def test_wide_least_squares_grow_where_a_smaller_ridge_is_better():

@@ -6,7 +6,7 @@ A matrix of the normal equations is stored as the blocks on and above its diagon
 another.
 """
 
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from scipy.linalg import solve_triangular
@@ -248,6 +248,14 @@ def factored(wide: Wide) -> Wide:
     return wide._replace(stage=FORWARD, panel=0, step=0)
 
 
+def solved(U: Matrix, right: Matrix, trans: Literal[0, 1] = 0) -> Matrix:
+    """NaN where U is singular, as a file may claim: such a solution is dropped."""
+    try:
+        return np.asarray(solve_triangular(U, right, trans=trans, check_finite=False))
+    except np.linalg.LinAlgError:
+        return np.full_like(right, np.nan)
+
+
 def forward(problem: Problem, wide: Wide) -> Wide:
     """One panel of U' v = B - total mean(y)', for WIDE_OUTPUTS outputs."""
     P, p, k = panels_of(wide.features), wide.panel, slice(wide.step, wide.step + WIDE_OUTPUTS)
@@ -255,7 +263,7 @@ def forward(problem: Problem, wide: Wide) -> Wide:
     if p == 0:
         mean = wide.targets[k] / wide.weight
         v[:] = wide.B[:P, k] - mean[:, None] * wide.total[:P, None]  # (G87)
-    v[p] = solve_triangular(U[0], v[p].T, trans=1, check_finite=False).T  # (G89)
+    v[p] = solved(U[0], v[p].T, trans=1).T  # (G89)
     v[p + 1 :] -= v[p] @ U[1:]  # (G89)
     return wide._replace(panel=p + 1) if p + 1 < P else wide._replace(stage=BACKWARD)
 
@@ -265,7 +273,7 @@ def backward(problem: Problem, wide: Wide) -> Wide:
     P, p, k = panels_of(wide.features), wide.panel, slice(wide.step, wide.step + WIDE_OUTPUTS)
     v, U = wide.solution[:P, wide.ridge, k], row_of(wide.U, P, p)
     rest = v[p] - (v[p + 1 :] @ U[1:].transpose(0, 2, 1)).sum(axis=0)
-    v[p] = solve_triangular(U[0], rest.T, check_finite=False).T  # (G89)
+    v[p] = solved(U[0], rest.T).T  # (G89)
     if p > 0:
         return wide._replace(panel=p - 1)
     if wide.step + WIDE_OUTPUTS < problem.K:
