@@ -82,3 +82,31 @@ def test_bounds_hold_against_the_kernels_that_a_learner_has(name):
 def test_learners_have_the_names_of_the_journal_version_too():
     found = regret.study(["omkl-sfg"], 100, 2, 1, Console(quiet=True))
     assert {line["learner"] for line in found["lines"]} == {"sfg-mkl"}
+
+
+@pytest.mark.parametrize("name", ["raker", "fogd"])
+def test_gradients_and_losses_in_the_bound_are_the_largest_of_any_kernel(name):
+    X, y, _ = regret.played(name, "stationary", 40, 0)
+    online = regret.learner_of(name, 3, 0)
+    reached = regret.reach(name, online.problem, X, y)
+    for x, target, (gradient, loss) in zip(X, y, reached, strict=True):
+        slopes, losses = [], []
+        for V, theta in zip(online.problem.V, online.state.theta, strict=True):
+            z = np.stack((np.sin(x @ V), np.cos(x @ V))) / math.sqrt(V.shape[1])
+            gap, ridge = np.vdot(theta, z) - target, online.problem.descent.lam
+            slopes.append(np.linalg.norm(2 * gap * z + 2 * ridge * theta))
+            losses.append(gap**2 + ridge * np.vdot(theta, theta))
+        assert max(slopes) <= gradient * (1 + 1e-9)
+        assert gradient <= max(slopes) + 0.01
+        assert loss == pytest.approx(max(losses), rel=1e-9)
+        online.learn(x, target)
+
+
+def test_the_bound_of_vaw_depends_on_the_largest_prediction_of_a_kernel():
+    X, y, _ = regret.played("vaw2", "adversarial", 40, 0)
+    problem = regret.learner_of("vaw2", 3, 0).problem
+    reached = regret.reach("vaw2", problem, X, y)[:, 0]
+    assert reached[0] == 0
+    assert 0 < reached.max() < 2
+    small, large = (regret.forecaster_bound(100, 0.1, 0.1, 3, 10, V) for V in (1.0, 2.0))
+    assert large - small == pytest.approx(3 * math.log((1 + 4000) / (1 + 1000)))

@@ -37,7 +37,7 @@ class Online(Locked):
     Parameters
     ----------
     algorithm
-        Its name, one of `omkl.algorithms.names()`, such as "graph-mkl", "sfg-mkl", "raker" or "adaraker".
+        Its name, one of `omkl.algorithms.names()`, such as "graph-mkl", "sfg-mkl" or "raker".
     problem
         The algorithm's Problem; `Online.make` builds it from settings.
     rng

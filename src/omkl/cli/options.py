@@ -180,7 +180,7 @@ def checked_options(data: list[str], **given: Any) -> "Options":
         if given["pending"] is not None and given.get("key") is None:
             raise ValueError("--pending is for --key: how many rows may wait for a target that comes later")
         given["pending"] = given["pending"] or PENDING_ROWS
-    if given.get("target") == "":
+    if data and given.get("target") == "":  # omkl serve has a model instead
         raise ValueError(missing_target(data, given))
     given["coverage"] = coverages(given.get("coverage"))
     for name in ("features", "drop", "categorical", "keep"):

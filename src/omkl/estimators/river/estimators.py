@@ -51,7 +51,7 @@ class GraphMKLClassifier(Classifier, graph_mkl.Parameters, parameters=graph_mkl.
     >>> from omkl.river import GraphMKLClassifier
     >>> model = GraphMKLClassifier(seed=1)
     >>> evaluate.progressive_val_score(datasets.Phishing(), model, metrics.Accuracy())
-    Accuracy: 91.83%
+    Accuracy: 91.67%
     """
 
 
