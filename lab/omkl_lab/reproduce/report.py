@@ -76,7 +76,10 @@ def published_cells(results: Sequence[Result]) -> dict[str, Any]:
 
 
 def cell_of(cells: tables.Row | None) -> str:
-    return "not run" if cells is None else f"{cells.ours} (paper {cells.paper}): {cells.verdict}"
+    if cells is None:
+        return "not run"
+    difference = "" if cells.verdict == "as published" else f", {cells.verdict}"
+    return f"{cells.ours} ({cells.paper}){difference}"
 
 
 def heat_maps(by_set: dict[str, list[Detail]], graphs: Sequence[Drawn]) -> list[Choice]:
