@@ -72,7 +72,7 @@ def use(online: Online, state: Any) -> None:
     y, weight = as_targets(y, online.shape), np.where(np.arange(ENGINE_ROWS) % 3, 1.0, 1e30)
     for backend, n in (("engine", ENGINE_ROWS), ("numpy", NUMPY_ROWS)):
         at = online.checkpoint()._replace(state=state)
-        other = Online(online.algorithm.name, online.problem, backend=backend, checkpoint=at)  # type: ignore[arg-type]
+        other = Online(online.algorithm.name, online.problem, backend=backend, checkpoint=at)  # type: ignore[arg-type]  # any backend
         try:
             other.predict_rows(X[:3])
             other.run(X[:n], y[:n])

@@ -7,13 +7,8 @@ from omkl.encoder.table import Batch, of_columns, of_frame, of_matrix, of_row, t
 
 __all__ = ["Batch", "Encoded", "Encoder", "of_columns", "of_frame", "of_matrix", "of_row", "text_names", "warn"]
 
-WORTH_A_WARNING = (
-    "large",
-    "almost",
-    "mixed",
-    "most",
-    "unique",
-)  # others are as expected where a program makes the tables
+# Other notices are as expected where a program makes the tables
+WORTH_A_WARNING = ("large", "almost", "mixed", "most", "unique")
 
 
 def warn(about: str, text: str) -> None:

@@ -61,7 +61,7 @@ def protocol(limits: Limits) -> type[HttpToolsProtocol]:
             self._in_head = False
             super().on_headers_complete()
 
-        def eof_received(self) -> bool:  # type: ignore[override]
+        def eof_received(self) -> bool:  # type: ignore[override]  # uvicorn returns nothing; asyncio asks for a bool
             """Whether the connection stays open: a client that has sent all of its request may wait for the answer."""
             asked = self.cycle is not None and not self.cycle.more_body and not self.cycle.response_started
             if asked:
