@@ -26,6 +26,7 @@ from omkl.algorithms.graph_mkl.constants import (
     TREE_SPREAD,
     TREE_START,
 )
+from omkl.algorithms.graph_mkl.upgrade import OLD_BINS, upgrade
 
 
 def make_problem(d, K=1, count=4, archive=512):
@@ -122,6 +123,18 @@ def test_a_value_of_most_rows_takes_one_bin():
     values = np.concatenate((np.arange(-100.0, 0.0), np.zeros(900), np.arange(1.0, 101.0)))
     cuts = tree_fit.cut_points(values)
     assert list(cuts[(cuts > -1) & (cuts < 1)]) == [-0.5, 0.5]
+
+
+@given(st.integers(300, 3000), st.integers(0, 9), st.floats(0.5, 0.9))
+@settings(max_examples=25, deadline=None)
+def test_values_beside_a_frequent_one_share_nearly_all_bins(n, seed, share):
+    rng = np.random.default_rng(seed)
+    values = np.where(rng.random(n) < share, 0.0, rng.exponential(size=n))
+    others = np.count_nonzero(values)
+    sizes = np.bincount(tree_fit.bin_numbers(tree_fit.cut_points(values), values))
+    assert sizes[0] == n - others
+    assert len(sizes) == min(TREE_BINS - 2, others) + 1
+    assert sizes[1:].max() <= max(1, -(-others // (TREE_BINS - 2)))
 
 
 # Splits
@@ -472,3 +485,19 @@ def test_trees_are_those_of_the_page(d, K, n):
         assert (found is None) == (expected is None)
         if found is not None:
             np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-10)
+
+
+def test_trees_of_a_file_with_fewer_bins_have_room_for_more():
+    learner = Learner(make_problem(3, count=40))
+    X, y = made(200, 3)
+    for x, t in zip(X, y, strict=True):
+        learner.learn(x, t)
+        if trees.ready(learner.trees) and learner.trees.unit > 1:  # within a second fit, with bins of the first inputs
+            break
+    old = learner.trees.cuts[:, : OLD_BINS - 1]
+    arrays, _ = upgrade({"large.trees.cuts": old}, {})
+    assert arrays["large.trees.cuts"].shape == learner.trees.cuts.shape
+    np.testing.assert_array_equal(arrays["large.trees.cuts"][:, : OLD_BINS - 1], old)
+    assert not arrays["large.trees.cuts"][:, OLD_BINS - 1 :].any()
+    of_today = {"large.trees.cuts": learner.trees.cuts}
+    assert upgrade(of_today, {})[0]["large.trees.cuts"] is learner.trees.cuts

@@ -23,12 +23,14 @@ def thresholds(values):
     v = sorted(x for x in values if not np.isnan(x))
     if not v:
         return []
-    cuts, B = ([], 64) if len(v) == len(values) else ([-LARGEST], 63)  # (G68)
+    cuts, B = ([], 128) if len(v) == len(values) else ([-LARGEST], 127)  # (G68)
     places = {s for s in range(1, len(v)) if v[s] != v[s - 1]}
     if len(places) + 1 > B:
         quantiles = [v[b * len(v) // B] for b in range(1, B)]
-        places = {v.index(q) for q in quantiles}  # (G67)
-        places |= {v.index(q) + v.count(q) for q in quantiles if quantiles.count(q) > 1 or q == v[0]}
+        frequent = {q for q in quantiles if quantiles.count(q) > 1 or q == v[0]}  # (G67)
+        others, left = [x for x in v if x not in frequent], B - 2 * len(frequent)
+        begun = frequent | {others[b * len(others) // left] for b in range(1, left)}  # (G67)
+        places = {v.index(x) for x in begun} | {v.index(x) + v.count(x) for x in frequent}
     for s in sorted(places - {0, len(v)}):
         middle = v[s - 1] + 0.5 * (v[s] - v[s - 1])  # (G67)
         cuts.append(middle if middle > v[s - 1] else v[s])

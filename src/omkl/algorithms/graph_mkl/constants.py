@@ -57,7 +57,7 @@ WIDE_USEFUL = 2.0  # ... and of that of the prediction
 
 # Boosted trees
 TREE_DEPTH = 6  # levels of splits
-TREE_BINS = 64  # of the values of an input, one for those that are missing
+TREE_BINS = 128  # of the values of an input, one for those that are missing
 TREE_RATE = 0.12  # share of a leaf's mean residual that is its value
 TREE_RIDGE = 1.0  # rows of residual 0 that a leaf begins with
 TREE_LABEL_RIDGE = 0.05  # the same for labels, in curvature of one row

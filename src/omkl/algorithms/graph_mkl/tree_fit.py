@@ -55,11 +55,16 @@ def cut_points(values: Vector) -> Vector:
 
 
 def quantile_starts(present: Vector, bins: int) -> Index:
-    """Where bins begin, but the first: at the value of every quantile; one that takes two of them has its own bin."""
-    quantiles = present[np.arange(1, bins) * len(present) // bins]  # (G67)
-    values, count = np.unique(quantiles, return_counts=True)
-    first, behind = np.searchsorted(present, values), np.searchsorted(present, values, side="right")
-    starts = np.union1d(first, behind[(count > 1) | (first == 0)])  # (G67)
+    """Where bins begin, but the first: frequent values have bins of their own, the others share the rest.
+
+    Frequent are values that two of the quantiles have, such as 0 among counts, and the least if a quantile has it.
+    """
+    values, count = np.unique(present[np.arange(1, bins) * len(present) // bins], return_counts=True)
+    frequent = values[(count > 1) | (values == present[0])]  # (G67)
+    rest, left = present[~np.isin(present, frequent)], bins - 2 * len(frequent)
+    quantiles = rest[np.arange(1, left) * len(rest) // left]  # (G67)
+    ends = np.searchsorted(present, frequent, side="right")
+    starts = np.unique(np.concatenate((np.searchsorted(present, np.append(frequent, quantiles)), ends)))
     return starts[(starts > 0) & (starts < len(present))]
 
 

@@ -2,8 +2,8 @@
 
 In format version 1 the arrays had both sets of experts along their first axis; before there was a scale of the errors,
 there were half widths of seven coverages in the standard deviations that the experts predict; there were no blocks
-that scaling is compared with; rows had no keys by which they are recognised; there were no sparse inputs; and there
-were no large experts.
+that scaling is compared with; rows had no keys by which they are recognised; there were no sparse inputs; there were no
+large experts; and trees had half as many bins.
 """
 
 from types import SimpleNamespace
@@ -18,6 +18,7 @@ from omkl.algorithms.graph_mkl.constants import (
     LEVELS,
     MAX_FULL_INPUTS,
     START_HALF_WIDTHS,
+    TREE_BINS,
     WINDOW,
 )
 from omkl.algorithms.graph_mkl.least_squares import diagonal_of
@@ -49,6 +50,7 @@ ARRAYS = {
     "window": "window.X",
     "recalled": "window.Y",
 }
+OLD_BINS = 64  # of the inputs of trees
 OLD_LEVELS = 7  # coverages that were tracked: the last seven of today's
 NUMBERS = {"explorer": "selection.explorer", "unit": "scaling.unit", "age": "age"}
 
@@ -56,7 +58,15 @@ NUMBERS = {"explorer": "selection.explorer", "unit": "scaling.unit", "age": "age
 def upgrade(arrays: Arrays, body: dict[str, object]) -> tuple[Arrays, dict[str, object]]:
     """Arrays and numbers of a state in a file, of this version or an older one -> by today's dotted names."""
     arrays, body = with_calibration(*with_sets(arrays, body))
-    return with_large(*with_repeats(with_sparse(with_blocks(arrays)), body))
+    return with_large(*with_repeats(with_sparse(with_blocks(with_bins(arrays))), body))
+
+
+def with_bins(arrays: Arrays) -> Arrays:
+    """Room for as many bins as there are today."""
+    cuts = arrays.get("large.trees.cuts")
+    if cuts is None or cuts.ndim != 2 or cuts.shape[1] != OLD_BINS - 1:
+        return arrays
+    return arrays | {"large.trees.cuts": np.pad(cuts, ((0, 0), (0, TREE_BINS - OLD_BINS)))}
 
 
 def with_large(arrays: Arrays, body: dict[str, object]) -> tuple[Arrays, dict[str, object]]:

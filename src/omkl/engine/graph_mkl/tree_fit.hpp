@@ -73,13 +73,29 @@ static long cut_points(const double *present, long m, long n, double *cuts) {
       if (present[i] != present[i - 1]) cut(i);
     return count;
   }
+  // Frequent values have their own bins; the others share the rest.
+  const auto start_of = [&](long i) __attribute__((always_inline)) {
+    while (i > 0 && present[i - 1] == present[i]) --i;
+    return i;
+  };
+  const auto cut_before = [&](long i) __attribute__((always_inline)) {
+    if (i > last && i < m) cut(i);
+  };
+  long begin[TREE_BINS], end[TREE_BINS], frequent = 0, rest = m;
   for (long b = 1; b < most;) {
-    long first = b * m / most, behind = first + 1, quantiles = 0;  // (G67)
-    while (first > 0 && present[first - 1] == present[first]) --first;
+    const long first = start_of(b * m / most);
+    long behind = b * m / most + 1, quantiles = 0;
     while (behind < m && present[behind] == present[first]) ++behind;
     for (; b < most && b * m / most < behind; ++b) ++quantiles;
-    if (first > last) cut(first);
-    if (behind < m && (quantiles > 1 || first == 0)) cut(behind);  // (G67)
+    if (quantiles > 1 || first == 0) begin[frequent] = first, end[frequent++] = behind, rest -= behind - first;  // (G67)
+  }
+  const long bins = most - 2 * frequent;
+  for (long f = 0, b = 1, before = 0; f <= frequent; ++f) {
+    const long until = f < frequent ? begin[f] : m;
+    for (; b < bins && b * rest / bins + before < until; ++b) cut_before(start_of(b * rest / bins + before));  // (G67)
+    if (f == frequent) break;
+    cut_before(begin[f]), cut_before(end[f]);
+    before += end[f] - begin[f];
   }
   return count;
 }
