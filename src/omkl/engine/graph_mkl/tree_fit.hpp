@@ -87,7 +87,8 @@ static long cut_points(const double *present, long m, long n, double *cuts) {
     long behind = b * m / most + 1, quantiles = 0;
     while (behind < m && present[behind] == present[first]) ++behind;
     for (; b < most && b * m / most < behind; ++b) ++quantiles;
-    if (quantiles > 1 || first == 0) begin[frequent] = first, end[frequent++] = behind, rest -= behind - first;  // (G67)
+    if (quantiles > 1 || first == 0)
+      begin[frequent] = first, end[frequent++] = behind, rest -= behind - first;  // (G67)
   }
   const long bins = most - 2 * frequent;
   for (long f = 0, b = 1, before = 0; f <= frequent; ++f) {
@@ -180,42 +181,42 @@ struct Growth {
   const uint8_t *bins;  // [n][d]
   long d, F;
   const int32_t *inputs, *widths;  // [F]  their bins are those below a width, of whole registers
+  const int32_t *offsets;  // [F + 1]  of their cells in a histogram, close together: most inputs may be binary
   const Cell *cells;  // [n]
   int32_t *order, *other;  // [n]  rows, those of a node together; working memory
-  Cell *histograms;  // [TREE_DEPTH][F][TREE_BINS]
+  Cell *histograms;  // [TREE_DEPTH][offsets[F]], and at the end room for the bins that a file may claim
   double least;  // weight of a leaf
   const double *cuts;
   int64_t *feature;  // [NODES]
   double *threshold;  // [NODES]
   long begin[LEAVES], end[LEAVES];  // of the rows of every leaf, in `order`
 
-  Cell *histogram(long k) const { return histograms + k * F * TREE_BINS; }
+  Cell *histogram(long k) const { return histograms + k * offsets[F]; }
 
   void count(long from, long to, Cell *__restrict out) const {
     const uint8_t *__restrict all = bins;
-    const int32_t *__restrict which = inputs, *__restrict rows = order;
+    const int32_t *__restrict which = inputs, *__restrict rows = order, *__restrict begins = offsets;
     const Cell *__restrict values = cells;
     const long wide = d, many = F;
-    for (long j = 0; j < many; ++j)
-      for (long k = 0; k < widths[j]; ++k) out[j * TREE_BINS + k] = Cell{};
+    for (long k = 0; k < begins[many]; ++k) out[k] = Cell{};
     for (long i = from; i < to; ++i) {
       const long row = rows[i];
       const uint8_t *__restrict mine = all + row * wide;
       const Cell value = values[row];
       if (many == wide) {
 #pragma GCC unroll 4
-        for (long j = 0; j < many; ++j) out[j * TREE_BINS + (mine[j] & (TREE_BINS - 1))] += value;
+        for (long j = 0; j < many; ++j) out[begins[j] + (mine[j] & (TREE_BINS - 1))] += value;
       } else {
 #pragma GCC unroll 4
-        for (long j = 0; j < many; ++j) out[j * TREE_BINS + (mine[which[j]] & (TREE_BINS - 1))] += value;
+        for (long j = 0; j < many; ++j) out[begins[j] + (mine[which[j]] & (TREE_BINS - 1))] += value;
       }
     }
   }
 
   // What is left of the histogram of a node without that of a child.
   void subtract(Cell *__restrict whole, const Cell *__restrict part) const {
-    for (long j = 0; j < F; ++j)
-      for (long k = 0; k < widths[j]; ++k) whole[j * TREE_BINS + k] -= part[j * TREE_BINS + k];
+    const long many = offsets[F];
+    for (long k = 0; k < many; ++k) whole[k] -= part[k];
   }
 
   // The best split of a node; gain 0: there is none.
@@ -225,7 +226,7 @@ struct Growth {
     const double ridge = TREE_WEIGHT * TREE_RIDGE;
     double whole = 0, all[S], before = 0;
     for (long j = 0; j < F; ++j) {
-      const Cell *cell = histogram + j * TREE_BINS;
+      const Cell *cell = histogram + offsets[j];
       const long width = widths[j];
       Cell sum{};
       for (long k = 0; k < width; ++k) sums.put(k, sum += cell[k]);

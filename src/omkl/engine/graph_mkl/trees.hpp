@@ -229,6 +229,7 @@ static void fit_tree(const TreeRows &rows, Trees &t, long number, double *memory
   typedef typename Cells<S>::Cell Cell;
   double *projected = cut(n * S), *probability = cut(p.classify ? n * K : 0), *work = cut((S > 2 ? S : 2) * K);
   auto *inputs = reinterpret_cast<int32_t *>(cut(d / 2 + 1)), *widths = reinterpret_cast<int32_t *>(cut(d / 2 + 1));
+  auto *offsets = reinterpret_cast<int32_t *>(cut(d / 2 + 1));
   auto *order = reinterpret_cast<int32_t *>(cut(n / 2 + 1)), *other = reinterpret_cast<int32_t *>(cut(n / 2 + 1));
   auto *cells = reinterpret_cast<Cell *>(cut(n * static_cast<long>(sizeof(Cell) / sizeof(double))));
   auto *histograms = reinterpret_cast<Cell *>(memory);
@@ -240,12 +241,17 @@ static void fit_tree(const TreeRows &rows, Trees &t, long number, double *memory
   const long low = n / TREE_LEAST_SHARE < TREE_LEAST_ROWS[0] ? TREE_LEAST_ROWS[0] : n / TREE_LEAST_SHARE;
   const long least = TREE_WEIGHT * (low < TREE_LEAST_ROWS[1] ? low : TREE_LEAST_ROWS[1]);  // (G74)
   const long F = inputs_of(p, t, inputs);
-  for (long j = 0; j < F; ++j) widths[j] = static_cast<int32_t>(padded(t.bins_of(inputs[j])));
+  offsets[0] = 0;
+  for (long j = 0; j < F; ++j) {
+    widths[j] = static_cast<int32_t>(padded(t.bins_of(inputs[j])));
+    offsets[j + 1] = offsets[j] + widths[j];
+  }
   Growth<S> growth{t.bins,
                    d,
                    F,
                    inputs,
                    widths,
+                   offsets,
                    cells,
                    order,
                    other,
@@ -263,7 +269,7 @@ static void fit_tree(const TreeRows &rows, Trees &t, long number, double *memory
 // Doubles of working memory for a fit of n rows.
 static long tree_scratch(const Problem &p, long n) {
   const long S = TREE_SKETCH, F = p.V.d < TREE_INPUTS[1] ? p.V.d : TREE_INPUTS[1];
-  return 8 * padded(n) + padded(n * p.K) + padded(n * S) + padded(S * p.K) + 2 * padded(p.V.d) +
+  return 8 * padded(n) + padded(n * p.K) + padded(n * S) + padded(S * p.K) + 3 * padded(p.V.d) +
          TREE_DEPTH * F * TREE_BINS * 2 + 16 * LANES;
 }
 
