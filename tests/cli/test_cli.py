@@ -36,6 +36,13 @@ def test_no_arguments_show_the_help():
     assert "Examples" in invoke().output
 
 
+@pytest.mark.parametrize("command", [[], ["run"], ["inspect"]])
+def test_help_may_be_asked_for_by_a_word(command: list[str]):
+    result = invoke("help", *command)
+    assert result.exit_code == 0
+    assert result.stdout == invoke(*command, "--help").stdout
+
+
 def test_version_is_that_of_the_package():
     result = omkl("--version")
     assert (result.returncode, result.stdout) == (0, f"omkl {__version__}\n")
@@ -72,7 +79,12 @@ def test_help_takes_less_than_three_tenths_of_a_second():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["rn"], "No such command 'rn'"),
+        (["rn"], "No such command 'rn'; the commands are run, learn, predict,"),
+        (["help", "rn"], "No such command 'rn'; the commands are run,"),
+        (["run", "data.csv", "-t", "y", "--target", "z"], "Option '--target' is given twice"),
+        (["predict", "m.omkl", "data.csv", "--every", "1", "--every", "2"], "Option '--every' is given twice"),
+        (["run", "data.csv", "-t", "y", "--date-format", "dd.mm.yyyy"], "--date-format must be made of directives"),
+        (["run", "data.csv", "-t", "y", "--report", "page.pdf"], "wanted a name that ends in .html"),
         (["run", "data.csv"], "--target"),
         (["run", "data.csv", "-t", "y", "--fast"], "--fast"),
         (["run", "data.csv", "-t", "y", "--seed", "-1"], "--seed"),

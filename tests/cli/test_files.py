@@ -114,6 +114,18 @@ def test_data_in_the_place_of_a_working_file_is_refused(work: Path, data: str, a
     assert contents(work) == before
 
 
+def test_a_model_behind_its_data_is_noticed(work: Path):
+    before = contents(work)
+    for command in ("predict", "learn"):
+        result = invoke(command, "d.csv", "m.omkl")
+        assert result.exit_code == 2
+        assert "d.csv: no model, but m.omkl is one; the model comes first, then the data" in result.stderr
+    result = invoke("run", "m.omkl", "-t", "y")
+    assert result.exit_code == 2
+    assert "m.omkl: a model of omkl, which omkl inspect describes; wanted CSV" in result.stderr
+    assert contents(work) == before
+
+
 def test_a_model_that_is_named_as_data_too_is_not_replaced(work: Path):
     before = contents(work)
     result = invoke("learn", "m.omkl", "./m.omkl")

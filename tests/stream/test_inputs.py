@@ -311,7 +311,8 @@ def test_every_input_ends_with_a_plain_message_and_the_good_rows_learned(
     for name, content in {case.name: case.content, **(case.others or {})}.items():
         build(tmp_path / name, content)
     before = sorted(path.name for path in tmp_path.iterdir())
-    result = invoke("run", case.name, "-t", "y", "--learner", "sfg-mkl", "--model", "m.omkl", *case.arguments)
+    target = [] if "-t" in case.arguments else ["-t", "y"]
+    result = invoke("run", case.name, *target, "--learner", "sfg-mkl", "--model", "m.omkl", *case.arguments)
     assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
     assert case.message in " ".join(result.stderr.split())
     assert "Traceback" not in result.stderr

@@ -60,6 +60,32 @@ def test_an_address_and_fields_that_are_separated_by_spaces_come_with_advice(tmp
     assert invoke("run", path, "-t", "y", "--delimiter", " ").exit_code == 0
 
 
+@pytest.mark.parametrize(
+    ("text", "advice"),
+    [
+        ("Report of May\n\na,y\n1,2\n", "its first line must be the header, with no line before it"),
+        ("a^y\n1^2\n", "--delimiter says what separates them"),
+        ("7,Bonn,3\n8,Bonn,4\n", "if the first line is data, pass --no-header"),
+        ("<!DOCTYPE html>\n<html></html>\n", "a web page; wanted CSV"),
+    ],
+)
+def test_a_file_without_a_header_comes_with_advice(tmp_path: Path, text: str, advice: str):
+    path = tmp_path / "data.csv"
+    path.write_text(text)
+    result = invoke("run", path, "-t", "y")
+    assert result.exit_code == 2
+    assert advice in result.stderr
+
+
+def test_a_name_with_spaces_that_lacks_its_quotes_is_noticed(tmp_path: Path):
+    path = tmp_path / "data.csv"
+    path.write_text("a,total sale price\n" + "1,2\n" * 20)
+    result = invoke("run", path, "-t", "total", "sale", "price")
+    assert result.exit_code == 2
+    assert "a name with spaces needs quotes: --target 'total sale price'" in result.stderr
+    assert "none.csv: No such file or directory" in invoke("run", path, "-t", "a", "none.csv").stderr
+
+
 @pytest.mark.parametrize("option", ["--key", "--by"])
 def test_the_target_cannot_be_the_key_too(data: Path, option: str):
     result = invoke("run", data, "-t", "y", option, "y")

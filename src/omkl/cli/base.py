@@ -8,18 +8,49 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand, TyperGroup
 
 from omkl.errors import naming
 
+
+class Commands(TyperGroup):
+    """Who types a command that there is not is told which there are."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        if args == ["help"]:
+            typer.echo(ctx.get_help())
+            ctx.exit()
+        if args[0] == "help":
+            args = [args[1], "--help"]
+        name, names = args[0], self.list_commands(ctx)
+        if name not in names:
+            ctx.fail(f"No such command {name!r}; the commands are {', '.join(names)}.")
+        return super().resolve_command(ctx, args)
+
+
+class Command(TyperCommand):
+    """An option of one value that is given twice is refused: the first would be ignored."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        _, _, order = self.make_parser(ctx).parse_args(args=list(args))
+        for option in order:
+            one = option.param_type_name == "option" and not option.multiple and not option.is_flag
+            if one and order.count(option) > 1:
+                ctx.fail(f"Option '{option.opts[0]}' is given twice, and takes one value.")
+        return super().parse_args(ctx, args)
+
+
 app = typer.Typer(
+    cls=Commands,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+command = app.command(cls=Command)
 
 
 FAILED, INTERRUPTED, BROKEN_PIPE = 2, 130, 141  # exit codes, as `omkl --help` lists them

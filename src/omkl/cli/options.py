@@ -1,5 +1,6 @@
 """The options that the commands for a user's own data share."""
 
+import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -18,7 +19,7 @@ TASKS = ("auto", "regression", "classification")
 Data = Annotated[
     list[str],
     typer.Argument(
-        metavar="DATA", help="CSV, TSV, JSON lines, Parquet or Arrow, plain, gzip or zstd; - for standard input."
+        metavar="DATA", help="CSV, TSV, JSON lines, Parquet or Arrow, compressed or not; - for standard input."
     ),
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress, no notices, no summary.")]
@@ -174,6 +175,9 @@ def checked_options(data: list[str], **given: Any) -> "Options":
         given["learner"] = one_of("--learner", algorithms.named(given["learner"]), LEARNERS)
     if "parameters" in given:
         given["parameters"] = parameters(given["parameters"] or ())
+    dates = given.get("date_format")
+    if dates is not None and "%" not in dates:
+        raise ValueError(f"--date-format must be made of directives, such as '%d/%m/%Y %H:%M', got {dates!r}")
     if given.get("pooled") and given.get("by") is None:
         raise ValueError("--pooled is for --by: one model for all of its values, and a correction for each")
     if "pending" in given:
@@ -182,6 +186,7 @@ def checked_options(data: list[str], **given: Any) -> "Options":
         given["pending"] = given["pending"] or PENDING_ROWS
     if data and given.get("target") == "":  # omkl serve has a model instead
         raise ValueError(missing_target(data, given))
+    refuse_unquoted(data, given)
     given["coverage"] = coverages(given.get("coverage"))
     for name in ("features", "drop", "categorical", "keep"):
         given[name] = tuple(split_names(given.get(name)))
@@ -193,17 +198,31 @@ def checked_options(data: list[str], **given: Any) -> "Options":
     return options
 
 
+def refuse_unquoted(data: list[str], given: Mapping[str, Any]) -> None:
+    """Say that a name with spaces needs quotes where its words came as files that do not exist."""
+    rest = [path for path in data if path != "-" and not os.path.exists(path)]
+    name = " ".join([given.get("target") or "", *rest])
+    if rest and data[0] not in rest and name in known_columns(data[0], given):
+        raise ValueError(f"a name with spaces needs quotes: --target '{name}'")
+
+
 def missing_target(data: list[str], given: Mapping[str, Any]) -> str:
     """What to say to those who have not named the column to predict: which there are."""
     from omkl.stream.names import listed
+
+    message, columns = "name the column to predict: --target COLUMN", known_columns(data[0], given)
+    return f"{message}; the columns of {data[0]} are {listed(columns)}" if columns else message
+
+
+def known_columns(path: str, given: Mapping[str, Any]) -> list[str]:
+    """The columns of a file, as far as it can be read."""
     from omkl.stream.parsers import Reading
     from omkl.stream.source import columns_of
 
-    message = "name the column to predict: --target COLUMN"
-    if data[0] == "-":  # what is read of it would be lost
-        return message
+    if path == "-":  # what is read of it would be lost
+        return []
     reading = Reading(given.get("format"), given.get("delimiter"), given.get("encoding"), given.get("header", True))
     try:
-        return f"{message}; the columns of {data[0]} are {listed(columns_of(data[0], reading))}"
+        return columns_of(path, reading)
     except (OSError, ValueError):  # which the next command will be told
-        return message
+        return []

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from omkl.stream.raw import DataError
 
+_NUMBER = re.compile(r"[-+]?\d+([.,]\d+)?")
 SHOWN = 20  # columns that a message lists
 
 
@@ -18,13 +19,13 @@ class NamedColumns:
     named: dict[str, tuple[str, ...]] = field(default_factory=dict)  # by option: the first file must have them
     learned: tuple[str, ...] = ()  # of a model: the data must have at least one of them
 
-    def check_needed(self, where: str, present: Collection[str]) -> None:
+    def check_needed(self, where: str, present: Collection[str], advice: str = "") -> None:
         """Refuse a file without a column that every file must have."""
-        self._check(where, self.needed.items(), present)
+        self._check(where, self.needed.items(), present, advice)
 
-    def check_named(self, where: str, present: Collection[str]) -> None:
+    def check_named(self, where: str, present: Collection[str], advice: str = "") -> None:
         """Refuse data without a column that an option names."""
-        self._check(where, self._named(), present)
+        self._check(where, self._named(), present, advice)
 
     def check_learned(self, where: str, present: Collection[str]) -> None:
         """Refuse data without any column that the model has learned from."""
@@ -43,16 +44,27 @@ class NamedColumns:
     def _named(self) -> list[tuple[str, str]]:
         return [(option, name) for option, names in self.named.items() for name in names]
 
-    def _check(self, where: str, wanted: Iterable[tuple[str, str]], present: Collection[str]) -> None:
+    def _check(self, where: str, wanted: Iterable[tuple[str, str]], present: Collection[str], advice: str = "") -> None:
         for option, name in wanted:
             if name not in present:
                 near = suggestion(name, present)
-                only = next(iter(present), "")
-                one = len(present) == 1 and name in re.findall(r"\w+", only)
                 raise DataError(
                     f"{where}: there is no column {name!r} ({option}){near}{' The' if near else '; the'} columns are "
-                    f"{listed(present)}{'; --delimiter says what separates them' if one else ''}"
+                    f"{listed(present)}{advice}"
                 )
+
+
+def advice_about_header(names: Collection[str]) -> str:
+    """What may be wrong with the first line of a CSV file that lacks a column.
+
+    >>> advice_about_header(["a", "b"]), advice_about_header(["7", "Bonn"])
+    ('', '; if the first line is data, pass --no-header: columns are then called 1, 2, 3, ...')
+    """
+    if len(names) == 1:
+        return "; its first line must be the header, with no line before it, and --delimiter says what separates them"
+    if any(_NUMBER.fullmatch(name) for name in names):
+        return "; if the first line is data, pass --no-header: columns are then called 1, 2, 3, ..."
+    return ""
 
 
 def suggestion(name: str, known: Iterable[str]) -> str:

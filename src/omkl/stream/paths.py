@@ -9,6 +9,7 @@ from collections.abc import Hashable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from omkl.persist.container import MAGIC
 from omkl.stream.lock import lock_path
 from omkl.stream.options import Options
 from omkl.stream.raw import DataError
@@ -16,6 +17,7 @@ from omkl.stream.terminal import require_output
 from omkl.stream.writer import WRITTEN, partial_path
 
 PLATFORM = sys.platform
+REPORTS = ("", ".html", ".htm")
 
 
 class Named(NamedTuple):
@@ -28,15 +30,18 @@ class Named(NamedTuple):
 def check_files(options: Options) -> None:
     """Refuse a command that would write over a file it reads, write two outputs to one file, or fail to write one.
 
-    Nothing is opened, except temporary files without a name.
+    Nothing is opened, except temporary files without a name, and inputs to see whether they are models.
     """
     inputs, outputs = list(_inputs(options)), list(_outputs(options))
+    _check_order(options)
     _check_distinct(inputs, outputs)
     for output in outputs:
         _check_writable(output)
-    where = options.predictions
+    where, report = options.predictions, options.report
     if where == "-":
         require_output()
+    if report is not None and Path(report).suffix.lower() not in REPORTS and is_regular(report):
+        raise DataError(f"--report {report}: a report is a page of HTML; wanted a name that ends in .html")
     if where is not None and where != "-" and Path(where).suffix.lower() not in WRITTEN and is_regular(where):
         raise DataError(
             f"--predictions {where}: wanted a name that ends in {', '.join(WRITTEN)}, or - for standard output"
@@ -91,6 +96,21 @@ def _outputs(options: Options) -> Iterator[Named]:
         yield Named(f"the file {path} of --predictions", path)
     if options.checkpoint is not None and is_regular(options.checkpoint):
         yield Named(f"the file {options.checkpoint}.lock of --checkpoint", lock_path(options.checkpoint))
+
+
+def _check_order(options: Options) -> None:
+    """Refuse a model behind the data that it is meant for."""
+    swapped = next((path for path in options.data if is_model(path)), None)
+    if options.start is not None and swapped is not None and not is_model(options.start):
+        raise DataError(f"{options.start}: no model, but {swapped} is one; the model comes first, then the data")
+
+
+def is_model(path: str) -> bool:
+    """Whether this is a file that begins as a model does."""
+    if not os.path.isfile(path):
+        return False
+    with open(path, "rb") as file:
+        return file.read(len(MAGIC)) == MAGIC
 
 
 def _check_distinct(inputs: list[Named], outputs: list[Named]) -> None:

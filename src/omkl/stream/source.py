@@ -18,6 +18,7 @@ import pyarrow as pa
 from omkl.encoder.table import Batch
 from omkl.stream import binary
 from omkl.stream.json_lines import JsonParser
+from omkl.stream.names import advice_about_header
 from omkl.stream.parsers import CsvParser, Format, Piece, Reading, check_unique
 from omkl.stream.raw import ByteStream, DataError, Decompressed, Raw, compression_of, decoded, first_line
 from omkl.stream.records import Cutter
@@ -33,7 +34,9 @@ _OTHERS = {  # files given by mistake, by their first bytes
     b"\xfd7zXZ": "compressed with xz; unpack it first, or use gzip or zstd",
     b"SQLite": "an SQLite database; export the table as CSV",
     b"\x89HDF": "an HDF5 file; export the table as CSV or Parquet", b"\x93NUMPY": "a NumPy array; save it as CSV",
+    b"<!DOCTYP": "a web page", b"<!doctyp": "a web page", b"<html": "a web page", b"<?xml": "XML; convert it to CSV",
     b"ORC": "an ORC file; convert it to Parquet", b"Obj\x01": "an Avro file; convert it to Parquet",
+    b"OMKL\r\n": "a model of omkl, which omkl inspect describes",
 }  # fmt: skip
 
 
@@ -156,12 +159,12 @@ class Source:
             raise DataError(f"{name}: empty; wanted a header line and rows")
         self.reading.notify(f"empty {name}", f"{name}: empty; skipped")
 
-    def _check_columns(self, name: str, present: list[str]) -> None:
+    def _check_columns(self, name: str, present: list[str], advice: str = "") -> None:
         """Refuse a file that lacks a column, before any of its rows is learned."""
         columns = self.reading.columns
-        columns.check_needed(name, present)
+        columns.check_needed(name, present, advice)
         if self.files == 1:
-            columns.check_named(name, present)
+            columns.check_named(name, present, advice)
             columns.check_learned(name, present)
 
     # Text
@@ -177,7 +180,7 @@ class Source:
             parse: Callable[..., Batch] = self._json.parse
         else:
             parser = CsvParser(self.reading, name, head, kind)
-            self._check_columns(name, parser.names)
+            self._check_columns(name, parser.names, advice_about_header(parser.names) if header else "")
             parse, cutter.delimiter = parser.parse, parser.delimiter.encode()
             if header:
                 cutter.next(1)
