@@ -49,6 +49,12 @@ def imported_by(code):
     return set(run.stdout.split())
 
 
+def test_the_river_api_is_there_without_an_import_of_its_own():
+    code = "import sys, omkl; assert 'river' not in sys.modules; print(omkl.river.GraphMKLRegressor.__name__)"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout == "GraphMKLRegressor\n"
+
+
 def test_dir_lists_no_names_that_the_package_only_imports():
     assert not {"Any", "importlib"} & set(dir(omkl))
 

@@ -36,6 +36,8 @@ def __getattr__(name: str) -> Any:
         return sorted([*(name for name in _HOME_OF if not name.startswith("_")), *_estimators()])
     if name in _estimators():
         return getattr(importlib.import_module(_ESTIMATORS), name)
+    if name == "river":  # a module of its own, since not all who use omkl have to wait for river
+        return importlib.import_module("omkl.river")
     raise AttributeError(f"module 'omkl' has no attribute {name!r}")
 
 

@@ -39,6 +39,14 @@ def is_whole(value: object) -> bool:
     return isinstance(value, numbers.Integral) and not isinstance(value, bool)
 
 
+def is_missing(cell: object) -> bool:
+    """Whether a cell is empty: None, NaN, NaT or pandas.NA."""
+    try:
+        return cell is None or bool(cell != cell)
+    except (TypeError, ValueError):  # neither pandas.NA nor an array has a truth value
+        return type(cell).__name__ == "NAType"
+
+
 def require(holds: bool, name: str, wanted: str, got: object) -> None:
     """Raise ValueError unless `holds`.
 

@@ -183,3 +183,32 @@ def test_a_category_that_comes_after_the_first_rows_leaves_the_random_features_a
     assert "town=late" in model.core_.names
     late, other = frame[398:399], frame[398:399].assign(town="north")
     assert 3 < model.predict(late)[0] - model.predict(other)[0] < 7
+
+
+def test_an_option_that_a_model_of_river_does_not_know_is_refused():
+    regressor, classifier = omkl.river.GraphMKLRegressor(seed=0), omkl.river.GraphMKLClassifier(seed=0)
+    regressor.learn_one({"a": 1.0}, 1.0)
+    classifier.learn_one({"a": 1.0}, "x")
+    with pytest.raises(ValueError, match="with_dist and with_interval cannot be combined"):
+        regressor.predict_one({"a": 1.0}, with_dist=True, with_interval=0.9)  # type: ignore[call-overload]
+    for predict in (classifier.predict_one, classifier.predict_proba_one):
+        with pytest.raises(TypeError, match="'with_interval' is no option of a classifier"):
+            predict({"a": 1.0}, with_interval=0.9)
+
+
+def test_an_array_in_place_of_a_frame_is_refused_with_advice():
+    with pytest.raises(TypeError, match="got ndarray; pandas"):
+        omkl.river.GraphMKLRegressor().learn_many(np.ones((3, 2)), [1.0, 2.0, 3.0])  # type: ignore[type-var]
+
+
+@pytest.mark.parametrize("kernels", ["few", [omkl.Gaussian(1.0)]], ids=["few", "one"])
+def test_sfg_mkl_evaluates_all_kernels_where_there_are_fewer_than_seven(kernels: Any):
+    X, y = np.random.default_rng(0).normal(size=(2, 40, 1))
+    model = omkl.SFGMKLRegressor(kernels=kernels, random_state=0).fit(X, y.ravel())
+    chosen = omkl.SFGMKLRegressor(kernels=kernels, out_degree=len(model.kernels_), random_state=0).fit(X, y.ravel())
+    assert (model.predict(X) == chosen.predict(X)).all()
+    few = omkl.from_bytes(omkl.to_bytes(model))
+    assert few.get_params()["out_degree"] is None
+    assert (few.predict(X) == model.predict(X)).all()
+    with pytest.raises(ValueError, match="out_degree must be between 1 and"):
+        omkl.SFGMKLRegressor(kernels=kernels, out_degree=7).fit(X, y.ravel())

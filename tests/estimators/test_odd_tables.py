@@ -135,8 +135,47 @@ def test_a_target_that_is_none_is_refused(y: Any):
     for X in (frame, frame[["x"]], frame[["x"]].to_numpy()):
         model = omkl.RakerRegressor(random_state=0).partial_fit(X, TARGETS)
         for learn in (model.partial_fit, model.fit):
-            with pytest.raises(ValueError, match="Input y contains NaN"):
+            with pytest.raises(ValueError, match=r"Input y contains NaN, first at position [0-9]+ "):
                 learn(X, y)
+
+
+@pytest.mark.parametrize("kind", ["string", "category", object])
+def test_a_label_that_is_missing_is_refused_with_its_place(kind: Any):
+    labels = pd.Series(["a", "b"] * (N // 2), dtype=kind)
+    labels[3] = pd.NA
+    for learn in (omkl.RakerClassifier().fit, omkl.RakerClassifier().predict_then_learn):
+        with pytest.raises(ValueError, match=r"a label must be .*, got (<NA>|nan) in row 3"):
+            learn(NUMBERS[:, None], labels)
+
+
+@pytest.mark.parametrize("y", [pd.date_range("2024", periods=N), pd.to_timedelta(SECONDS, unit="s")], ids=["at", "for"])
+def test_times_are_no_targets_but_their_seconds_are(y: Any):
+    for times in (y, pd.Series(y), y.tolist(), y.to_numpy()):
+        with pytest.raises(ValueError, match=r"y holds times such as .*; pass numbers, such as the seconds"):
+            omkl.RakerRegressor().fit(NUMBERS[:, None], times)
+    omkl.RakerRegressor().fit(NUMBERS[:, None], pd.Series(pd.to_timedelta(SECONDS, unit="s")).dt.total_seconds())
+
+
+@pytest.mark.parametrize("column", [SECONDS, SECONDS.astype(str), ["a", "b"] * (N // 2)], ids=["int", "digits", "text"])
+def test_the_missing_value_of_pandas_is_a_gap_in_rows_as_none_is(column: Any):
+    rows = [{"x": float(x), "c": cell} for x, cell in zip(NUMBERS, column, strict=True)]
+    gaps = {
+        marker: [row | {"c": marker} if k % 7 == 6 else row for k, row in enumerate(rows)] for marker in (None, pd.NA)
+    }
+    one, other = (omkl.river.RakerRegressor(seed=0) for _ in range(2))
+    assert predictions(one, gaps[None]) == predictions(other, gaps[pd.NA])
+    other.predict_one({"x": 1.0, "c": pd.NA}, key="late")
+    other.learn_key("late", 2.0)
+
+
+@pytest.mark.parametrize("first", [1.0, "a", pd.Timestamp("2024-01-01")])
+@pytest.mark.parametrize("cell", [np.array([1.0, 2.0]), np.array([]), pd.Series([1, 2])], ids=["two", "none", "series"])
+def test_an_array_is_no_cell(first: Any, cell: Any):
+    model = omkl.river.RakerRegressor(seed=0)
+    model.learn_one({"size": first}, 1.0)
+    for use in (model.predict_one, lambda x: model.learn_one(x, 1.0)):
+        with pytest.raises(ValueError, match="feature 'size' must be a number, text, a boolean, a timestamp or empty"):
+            use({"size": cell})
 
 
 @pytest.mark.parametrize("unit", ["D", "h", "s", "ns"])

@@ -1,5 +1,6 @@
 """Parquet and Arrow files that stand for far more than their size: read in pieces of bounded memory, or refused."""
 
+import csv
 from pathlib import Path
 from typing import Any
 
@@ -7,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet
 import pytest
+from command import invoke
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -125,3 +127,18 @@ def test_a_text_of_very_many_columns_is_refused(tmp_path: Path, ending: str):
         path.write_text("{" + ",".join(f'"{k}":{k}' for k in range(wide)) + "}\n3\n")
     with pytest.raises(DataError, match="more than 100000 columns"):
         batches(str(path))
+
+
+@pytest.mark.parametrize("unit", ["s", "ms", "ns"])
+def test_durations_are_targets_in_seconds(tmp_path: Path, unit: str):
+    seconds = np.random.default_rng(0).integers(1, 10**5, 40)
+    spans = pa.array(seconds, pa.duration("s")).cast(pa.duration(unit))
+    for name, target in {"spans": spans, "seconds": pa.array(seconds)}.items():
+        pa.parquet.write_table(pa.table({"x": np.arange(40.0), "y": target}), tmp_path / f"{name}.parquet")
+        result = invoke("run", tmp_path / f"{name}.parquet", "-t", "y", "--predictions", tmp_path / f"{name}.csv")
+        assert result.exit_code == 0
+    columns = [
+        [row[1:4] for row in csv.reader((tmp_path / f"{name}.csv").read_text().splitlines())]
+        for name in ("spans", "seconds")
+    ]
+    assert columns[0] == columns[1]

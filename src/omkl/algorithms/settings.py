@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self, get_args
 
 from omkl.algorithms.base import Task
@@ -16,6 +16,7 @@ from omkl.kernels import Kernel, dictionary
 from omkl.losses import LossName
 from omkl.validation import is_number, require, require_whole
 
+OUT_DEGREE = 7  # of the estimators, unless there are fewer kernels
 MOST_DRAWS = 10**4  # of OMKL-GF in a round
 MOST_NODES = 100  # of OMKL-GF
 QR_BLOCK = 64  # numbers that an orthogonalisation computes with for the price of drawing one
@@ -113,7 +114,7 @@ class Settings:
         >>> len(settings.all_kernels), settings.out_degree
         (11, 7)
         """
-        return cls(**{"kernels": "gaussian", "out_degree": 7, **changes})
+        return cls(**{"kernels": "gaussian", "out_degree": OUT_DEGREE, **changes})
 
     @classmethod
     def jmlr(cls, M: int = 10, rounds: int = 300, **changes: Any) -> Self:
@@ -175,7 +176,9 @@ class Settings:
     @classmethod
     def for_task(cls, task: Task, **choices: Any) -> Self:
         """Settings with the loss of a task; labels are learned one against the rest."""
-        return cls(**choices, loss="squared" if task == "regression" else "logistic")
+        default = {"out_degree": 1} if choices.get("out_degree", 1) is None else {}
+        settings = cls(**{**choices, **default}, loss="squared" if task == "regression" else "logistic")
+        return replace(settings, out_degree=min(OUT_DEGREE, len(settings.all_kernels))) if default else settings
 
     @property
     def all_kernels(self) -> tuple[Kernel, ...]:

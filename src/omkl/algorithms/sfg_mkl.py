@@ -151,8 +151,9 @@ class Parameters:
         The dictionary: "gaussian" (11 Gaussians), "paper" (41 of them), "mixed", "families", or your own list.
     n_features : int, default=50
         Random features per kernel.
-    out_degree : int, default=7
-        Kernels evaluated when a node of the graph is drawn; those of the paper are 5 out of 41.
+    out_degree : int, default=None
+        Kernels evaluated when a node of the graph is drawn; None for 7, or all where there are fewer. The paper has 5
+        out of 41.
     delta_dimension : None or 1, default=None
         Dimension in which kernels are compared: that of the data, or 1.
     refine : bool, default=False
@@ -177,7 +178,7 @@ class Parameters:
 
     kernels: Kernels = "gaussian"
     n_features: int = 50
-    out_degree: int = 7
+    out_degree: int | None = None
     delta_dimension: int | None = None
     refine: bool = False
     beta: float | None = None

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperCommand, TyperGroup
+from typer.core import TyperCommand, TyperGroup, TyperOption
 
 from omkl.errors import naming
 
@@ -37,7 +37,7 @@ class Command(TyperCommand):
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         _, _, order = self.make_parser(ctx).parse_args(args=list(args))
         for option in order:
-            one = option.param_type_name == "option" and not option.multiple and not option.is_flag
+            one = isinstance(option, TyperOption) and not option.multiple and not option.is_flag
             if one and order.count(option) > 1:
                 ctx.fail(f"Option '{option.opts[0]}' is given twice, and takes one value.")
         return super().parse_args(ctx, args)

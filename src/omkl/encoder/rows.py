@@ -26,8 +26,11 @@ class Plan(NamedTuple):
 
     def of(self, cell: object) -> dict[str, float] | None:
         """The features of a cell; None where it needs a closer look."""
-        if cell is None or cell != cell:
-            return self.empty
+        try:
+            if cell is None or cell != cell:
+                return self.empty
+        except (TypeError, ValueError):  # pandas.NA, or an array
+            return None
         if self.kind == "number":
             if type(cell) in (float, int, bool) and abs(cell) <= LARGEST:  # type: ignore[arg-type]  # a number
                 return {self.own: float(cell), **self.present}  # type: ignore[arg-type]  # a number

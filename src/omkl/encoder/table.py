@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from omkl.arrays import Array, Index, Matrix
 from omkl.encoder.cells import digits, is_usable
+from omkl.validation import is_missing
 
 if TYPE_CHECKING:
     import narwhals as nw
@@ -147,9 +148,7 @@ def _of_series(series: "nw.Series[Any]") -> pa.Array:
     if isinstance(
         array.type.value_type if coded else array.type, pa.BaseExtensionType
     ):  # intervals of pandas.cut, UUIDs
-        texts = pa.array(
-            [None if cell is None or cell != cell else str(cell) for cell in series.to_list()], pa.string()
-        )
+        texts = pa.array([None if is_missing(cell) else str(cell) for cell in series.to_list()], pa.string())
         return texts.dictionary_encode() if coded else texts
     return array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
 
@@ -163,9 +162,9 @@ def _written(cell: object, what: str) -> str | None:
         return cell.isoformat()
     if isinstance(cell, bool):
         return str(cell).lower()  # as in a column of nothing else
-    if cell is None or isinstance(cell, (str, int)):
-        return None if cell is None else str(cell)
-    if cell != cell:  # what is not equal to itself is what pandas marks as missing
+    if isinstance(cell, (str, int)):
+        return str(cell)
+    if is_missing(cell):
         return None
     if type(cell).__module__.partition(".")[0] == "pandas" and type(cell).__name__ in ("Period", "Interval"):
         return str(cell)  # as columns of these are read

@@ -8,6 +8,7 @@ import numpy as np
 
 from omkl.arrays import Vector
 from omkl.engine import gather
+from omkl.validation import is_missing
 
 if TYPE_CHECKING:
     from omkl.encoder import Encoder
@@ -52,7 +53,7 @@ def checked_cells(x: Cells) -> dict[Hashable, object]:
         from omkl.encoder import of_row
 
         of_row(x)  # refuses what cannot be used
-        return {name: None if cell != cell else cell for name, cell in x.items()}  # NaN is a missing value, as None is
+        return {name: None if is_missing(cell) else cell for name, cell in x.items()}
 
 
 class NotANumber(Exception):

@@ -5,7 +5,7 @@ import pyarrow as pa
 
 from omkl.algorithms.base import Task
 from omkl.arrays import Mask, Vector
-from omkl.encoder.cells import TRUTH, Comma, as_strings, commas, matches, numbers, usable
+from omkl.encoder.cells import TRUTH, Comma, as_doubles, as_strings, commas, matches, numbers, usable
 from omkl.notices import Notify
 from omkl.stream.predictions import Labels, Targets
 from omkl.stream.raw import DataError
@@ -59,6 +59,8 @@ class Target:
         if pa.types.is_floating(array.type) or pa.types.is_integer(array.type):
             values: Vector = array.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
             invalid = None
+        elif pa.types.is_duration(array.type) or pa.types.is_time(array.type):
+            values, invalid = as_doubles(array), None
         else:
             strings = pa.array(labels(array), pa.string())
             comma = self.comma or commas(strings)

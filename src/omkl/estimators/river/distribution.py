@@ -35,6 +35,8 @@ class DistributionRegressor(Regressor):
         """
         if not with_dist and with_interval is False:
             return super().predict_one(x, key)
+        if with_dist and with_interval is not False:
+            raise ValueError("with_dist and with_interval cannot be combined; predict once with each of them")
         if key is not None:
             self._store(key, x)
         core = self._core

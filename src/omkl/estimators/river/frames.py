@@ -4,6 +4,7 @@ from collections.abc import Hashable, Iterable, Sequence
 from typing import Any
 
 import narwhals as nw
+import numpy as np
 from narwhals.typing import IntoDataFrame, IntoSeries
 
 from omkl import validation
@@ -32,9 +33,9 @@ def features(frame: Frame, core: Core) -> Matrix:
 
 
 def as_frame(X: IntoDataFrame) -> Frame:
-    if isinstance(X, (list, tuple, dict)):
+    if isinstance(X, (list, tuple, dict, np.ndarray)):
         raise TypeError(f"X must be a frame of pandas, polars or Arrow, got {type(X).__name__}; "
-                        "pandas.DataFrame(X) makes one of rows that are dictionaries")  # fmt: skip
+                        "pandas.DataFrame(X) makes one of an array, or of rows that are dictionaries")  # fmt: skip
     try:
         return nw.from_native(X, eager_only=True)
     except nw.exceptions.DuplicateError as error:

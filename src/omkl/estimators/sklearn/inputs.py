@@ -1,5 +1,6 @@
 """What users pass to scikit-learn's methods, checked: arrays of numbers, and frames with cells of any kind."""
 
+import datetime
 import sys
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
@@ -114,8 +115,7 @@ def checked_with_target(estimator: Fitted, X: ArrayLike, y: ArrayLike, reset: bo
         targets = _plain_targets(y, len(plain), numeric)
         if targets is not None:
             return plain, targets
-    if numeric:
-        _refuse_labels(estimator, y)
+    _refuse_targets(estimator, y, numeric)
     X = _named(X)
     frame = _table(estimator, X, reset)
     if frame is not None:
@@ -146,14 +146,24 @@ def _numbers(targets: ArrayLike) -> Matrix:
     return numbers
 
 
-def _refuse_labels(estimator: Fitted, y: ArrayLike) -> None:
-    """Text that is no number is a label, which another estimator predicts."""
+def _refuse_targets(estimator: Fitted, y: ArrayLike, numeric: bool) -> None:
+    """Targets that are missing among objects, and those that are no numbers where numbers are learned."""
     values = np.asarray(y)
-    if values.dtype.kind in "OUST":
-        for value in values.ravel().tolist():
-            if isinstance(value, str) and not _is_number(value):
-                raise ValueError(f"y holds text such as {value!r}, and {type(estimator).__name__} predicts numbers; "
-                                 "a classifier predicts labels")  # fmt: skip
+    if not values.ndim or values.dtype.kind not in "OUSTmM":
+        return
+    for row, value in enumerate(values.ravel().tolist() if values.dtype.kind in "OUST" else values.ravel()[:1]):
+        if validation.is_missing(value):
+            if not numeric:
+                validation.label(value, f" in row {row} (no row was learned)")
+            raise ValueError(
+                f"Input y contains NaN, first at position {row} ({value!r}); leave out rows without a target"
+            )
+        if numeric and isinstance(value, str) and not _is_number(value):
+            raise ValueError(f"y holds text such as {value!r}, and {type(estimator).__name__} predicts numbers; "
+                             "a classifier predicts labels")  # fmt: skip
+        if numeric and isinstance(value, (datetime.date, datetime.timedelta, np.datetime64, np.timedelta64)):
+            raise ValueError(f"y holds times such as {value!r}, and {type(estimator).__name__} predicts numbers; pass "
+                             "numbers, such as the seconds of y.dt.total_seconds()")  # fmt: skip
 
 
 def _is_number(text: str) -> bool:
