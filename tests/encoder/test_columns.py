@@ -303,8 +303,8 @@ def encode_with_notices(table: dict[str, Any], **options: Any) -> tuple[Encoder,
             "column 'x' holds timestamps and text such as 'soon'; each text value is a feature of its own"]),
         ([f"w{k}" for k in range(40)], ["x=w0"], []),
         ([f"w{k}" for k in range(201)], ["x=w0"], [
-            "column 'x' names the rows: of 200 values no two are the same; it is left out (as a column of categories "
-            "it is used)"]),
+            "column 'x' names the rows: of 200 values no two are the same; it is left out (--categorical, or a type "
+            "of categories, keeps it)"]),
         ([f"w{k % 39}" for k in range(40)], ["x other", *(f"x=w{k}" for k in range(32))], [
             'column \'x\' has more than 32 categories; later ones are merged into "other"']),
     ],

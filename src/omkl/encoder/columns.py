@@ -294,7 +294,7 @@ class Encoder:
             self._notify_text(name, column, column.categories[before:])
             if column.unique:
                 self.notify(f"unique {name}", f"column {name!r} names the rows: of {ALL_DIFFERENT} values no two are "
-                            "the same; it is left out (as a column of categories it is used)")  # fmt: skip
+                            "the same; it is left out (--categorical, or a type of categories, keeps it)")  # fmt: skip
             elif column.others:
                 use = "statistics of its targets describe each" if self.codes else 'later ones are merged into "other"'
                 self.notify(f"others {name}", f"column {name!r} has more than {MAX_CATEGORIES} categories; {use}")
