@@ -47,6 +47,12 @@ def is_missing(cell: object) -> bool:
         return type(cell).__name__ == "NAType"
 
 
+def refuse_options(given: dict[str, object], of: str) -> None:
+    """Refuse options of a method whose signature, another library's, takes any."""
+    if given:
+        raise TypeError(f"{next(iter(given))!r} is no option of {of}")
+
+
 def require(holds: bool, name: str, wanted: str, got: object) -> None:
     """Raise ValueError unless `holds`.
 

@@ -41,12 +41,6 @@ Y = TypeVar("Y")  # a number, or a label
 R = TypeVar("R")
 
 
-def refuse_options(given: dict[str, object]) -> None:
-    """river's signature has options of any name; none is ignored."""
-    if given:
-        raise TypeError(f"{next(iter(given))!r} is no option of a classifier; its only one is key")
-
-
 @dataclass(kw_only=True, eq=False, repr=False)
 class Estimator(Locked, ExplainingFrames, Generic[C, Y]):
     """Randomness, delayed labels and frames.
@@ -267,7 +261,7 @@ class Classifier(Estimator[LabelCore, Hashable], ClassWeighting, base.MiniBatchC
 
     def predict_proba_one(self, x: Cells, key: Hashable = None, **kwargs: object) -> dict[Any, float]:
         """Probabilities of all labels seen so far; with a key the row is stored until `learn_key`."""
-        refuse_options(kwargs)
+        validation.refuse_options(kwargs, "a classifier; its only one is key")
         if key is not None:
             self._store(key, x)
         core = self._core
@@ -278,7 +272,7 @@ class Classifier(Estimator[LabelCore, Hashable], ClassWeighting, base.MiniBatchC
 
     def predict_one(self, x: Cells, key: Hashable = None, **kwargs: object) -> Any:
         """The most likely label, None before there is any; with a key the row is stored until `learn_key`."""
-        refuse_options(kwargs)
+        validation.refuse_options(kwargs, "a classifier; its only one is key")
         if key is not None:
             self._store(key, x)
         core = self._core
