@@ -21,10 +21,11 @@ def data(kind, rows=160, seed=0):
     return X, np.where(y > y.mean(), "more", "less") if kind.task == "classification" else y
 
 
+@pytest.mark.parametrize("seed", [0, 1, None])  # with one pass, 1 is below on iris
 @pytest.mark.parametrize("load", [load_iris, load_wine])
-def test_labels_in_the_order_of_classes_are_learned(load):
+def test_labels_in_the_order_of_classes_are_learned(load, seed):
     X, y = load(return_X_y=True)
-    assert cross_val_score(omkl.GraphMKLClassifier(random_state=0), X, y, cv=5).mean() >= 0.95
+    assert cross_val_score(omkl.GraphMKLClassifier(random_state=seed), X, y, cv=5).mean() >= 0.95
 
 
 @ALL
@@ -87,9 +88,23 @@ def test_epochs_are_passes_and_refused_where_they_are_none():
     scores = [omkl.RakerRegressor(random_state=0, epochs=epochs).fit(X, y).score(X, y) for epochs in (1, 5)]
     assert scores[1] > scores[0]
     assert omkl.RakerRegressor(random_state=0, epochs=3).fit(X, y).n_samples_seen_ == 3 * len(X)
-    for parameters in ({"epochs": 0}, {"epochs": 1.5}, {"epochs": 10_001}, {"shuffle": "yes"}):
+    for parameters in ({"epochs": 0}, {"epochs": 1.5}, {"epochs": 10_001}, {"epochs": "few"}, {"shuffle": "yes"}):
         with pytest.raises(ValueError, match=r"epochs|shuffle"):
             omkl.RakerRegressor(**parameters).fit(X, y)
+
+
+def test_labels_of_few_rows_are_learned_twice_by_default():
+    X, y = np.arange(1001.0)[:, None], np.arange(1001) % 2
+    for rows, parameters, epochs in ((1000, {}, 2), (1001, {}, 1), (1000, {"shuffle": False}, 1)):
+        auto, given = (
+            omkl.RakerClassifier(random_state=0, **parameters, **more).fit(X[:rows], y[:rows])
+            for more in ({}, {"epochs": epochs})
+        )
+        assert auto.n_samples_seen_ == epochs * rows
+        assert omkl.to_bytes(auto.core_.online) == omkl.to_bytes(given.core_.online)
+    weight = np.repeat([1.0, 0.0], [1000, 1])  # a row without weight does not count
+    assert omkl.RakerClassifier(random_state=0).fit(X, y, sample_weight=weight).n_samples_seen_ == 2000
+    assert omkl.RakerRegressor(random_state=0).fit(X[:100], y[:100]).n_samples_seen_ == 100
 
 
 def test_rows_sorted_by_label_are_warned_about(recwarn):

@@ -2,6 +2,7 @@
 #pragma once
 #include <cmath>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "fleet.hpp"
@@ -30,6 +31,10 @@ struct Memory : AnyMemory {
   ConstVector supplied;  // the uniform numbers that single rows will take
   const double *uniforms = nullptr;
   long unused = 0;
+  mutable uint64_t predicted = 0;  // the use of working memory in which the state, as it is, predicted; 0: none
+
+  // Before the state changes: whether the last use of this working memory was to predict with it.
+  bool just_predicted(const Scratch &s) { return std::exchange(predicted, 0) == s.use - 1; }
 };
 
 // What `learn` returns instead of a number of kernels; as in engine/__init__.py.
@@ -119,6 +124,7 @@ struct Engine : AnyEngine {
     if (outputs(problem) != 1) throw nb::type_error("a prediction is more than one number; call predict_rows");
     Scratch s = working_memory(problem);
     loop->predict(problem, memory.state, s, x.data(), &out);
+    memory.predicted = s.use;
     return out;
   }
 
@@ -130,6 +136,7 @@ struct Engine : AnyEngine {
     Scratch s = working_memory(problem);
     for (size_t i = 0; i < X.shape(0); ++i)
       loop->predict(problem, memory.state, s, X.data() + i * X.shape(1), out.data() + i * width);
+    memory.predicted = X.shape(0) ? s.use : 0;
   }
 
   // Whether another row can be learned without larger arrays, which Python makes.
@@ -152,6 +159,7 @@ struct Engine : AnyEngine {
     out.resize(static_cast<size_t>(outputs(problem)));
     Chunk chunk{1, x.data(), &y, memory.uniforms, &weight, out.data(), 0, 0};
     Scratch s = working_memory(problem);
+    s.predicted = memory.just_predicted(s);
     loop->run(problem, memory.state, s, chunk);
     if (!chunk.done) return has_room(memory) ? DIVERGED : NO_ROOM;
     memory.uniforms += draws;
@@ -186,6 +194,7 @@ struct Engine : AnyEngine {
     {
       nb::gil_scoped_release release;
       Scratch s = working_memory(problem);
+      s.predicted = memory.just_predicted(s) && rows == 1;
       loop->run(problem, memory.state, s, chunk);
     }
     return nb::make_tuple(chunk.done, chunk.evaluated);

@@ -213,6 +213,7 @@ void bind_packed(Class &engine_class) {
             if constexpr (has_indices) right = right && key.state.valid(self.problem);
             if (!right) throw nb::value_error("what a key has learned does not fit the problem");
             memory.state = key.state;
+            memory.predicted = 0;
             words.data()[0] = key.evaluations;
             for (long i = 0; i < 4; ++i) words.data()[1 + i] = key.generator.words[i];
           },

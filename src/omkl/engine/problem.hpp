@@ -50,8 +50,10 @@ struct Graph {
   const int *in_start, *in_list;
 };
 
-// Working memory of one thread; holds nothing between calls.
+// Working memory of one thread. Between calls it holds nothing but what was computed for the row predicted last.
 struct Scratch {
+  uint64_t use;    // a number that no other use of working memory has, one more than that of this thread's last
+  bool predicted;  // whether that last use predicted, with the present state
   double *z;       // [N][2][P]  sines and cosines, not yet divided by sqrt(D)
   double *f;       // [N]        f_i of the kernels evaluated
   double *norm;    // [N]        |theta_i|^2 of the kernels evaluated

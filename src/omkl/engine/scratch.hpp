@@ -1,6 +1,7 @@
 // Memory that the engine allocates: working memory of a thread, and what is kept beside the arrays of a Problem.
 #pragma once
 #include <algorithm>
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <utility>
@@ -15,14 +16,22 @@ inline double *aligned(double *memory) {
   return memory + (64 - reinterpret_cast<uintptr_t>(memory) % 64) % 64 / sizeof(double);
 }
 
+// Where a thread begins to number its uses of working memory.
+inline uint64_t first_use() {
+  static std::atomic<uint64_t> threads{0};
+  return ++threads << 40;
+}
+
 // One block of aligned doubles per thread, which grows when a larger problem needs more.
 inline Scratch thread_memory(long N, long P, long extra) {
   thread_local std::vector<double> memory;
+  thread_local uint64_t use = first_use();
   const long Np = padded(N);
   const size_t size = static_cast<size_t>(N * 2 * P + P + 10 * Np + padded(extra) + LANES);
   if (memory.size() < size) memory.resize(size);
   double *a = aligned(memory.data());
   Scratch s{};
+  s.use = ++use;
   s.z = a, a += N * 2 * P;
   s.phase = a, a += P;
   s.f = a, a += Np;

@@ -189,7 +189,7 @@ class NamedInputs(WithIds, Locked):
         """(X, y, weights) of all rows so far, for each learner; None if these are no longer stored."""
         stored = []
         for online in self.learners:
-            if (rows := online.algorithm.first_rows(online.problem, online.state)) is None:
+            if (rows := online.look(online.algorithm.first_rows)) is None:
                 return None
             stored.append(rows)
         return stored

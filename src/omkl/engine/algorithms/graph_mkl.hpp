@@ -12,14 +12,14 @@
 namespace omkl::graph_mkl::OMKL_ISA {
 using namespace omkl::OMKL_ISA;
 
-// Experts, mixture and stacking for one row; false where an expert's prediction diverged.
-static bool evaluate(const Problem &p, const State &s, Scratch &scratch, Workspace &w, const double *x,
-                     double *prediction, long &evaluated) {
+// Experts, mixture and stacking for one row.
+static void evaluate(const Problem &p, const State &s, Scratch &scratch, Workspace &w, const double *x) {
+  double *prediction = w.prediction;
   for (long k = 0; k < p.V.d; ++k) w.x[k] = clipped(x[k], LARGEST_VALUE);
   take_sparse(p, x + p.V.d, w.sparse);
   w.share = row_share(s.weights);
-  bool finite = true;
-  evaluated = 0;
+  w.finite = true;
+  w.evaluated = 0;
   for (long g = 0; g < 2; ++g) {
     const ExpertSet &set = s.sets[g];
     Evaluations &out = w.sets[g];
@@ -29,8 +29,8 @@ static bool evaluate(const Problem &p, const State &s, Scratch &scratch, Workspa
     if (g == s.incumbent) predict_large(p, s.large, set.scaling, w);
     each_evaluated(p, set, s.large, g == s.incumbent, w.share, [&](long e, bool) {
       evaluate(p, set, w, out, e, scratch.flags);
-      finite = finite && bounded(out.mean + e * p.K, p.K) && is_finite(out.leverage[e]);
-      ++evaluated;
+      w.finite = w.finite && bounded(out.mean + e * p.K, p.K) && is_finite(out.leverage[e]);
+      ++w.evaluated;
     });
   }
   mixture_weights(p, s, w);
@@ -38,14 +38,33 @@ static bool evaluate(const Problem &p, const State &s, Scratch &scratch, Workspa
   if (p.stack && p.classify) stack_labels(p, s, w, prediction);
   if (p.stack && !p.classify) prediction[0] = stacked(p, s, w, prediction[0], prediction[1]);
   if (!p.classify) prediction[1] = reported(s.calibration, w);
-  return finite;
 }
 
 inline void predict(const Problem &p, const State &s, Scratch &scratch, const double *x, double *out) {
   Workspace w(p, scratch.extra);
   w.coming = nullptr;
-  long evaluated;
-  evaluate(p, s, scratch, w, x, out, evaluated);
+  evaluate(p, s, scratch, w, x);
+  for (long k = 0; k < outputs(p); ++k) out[k] = w.prediction[k];
+  *w.kept = w;
+}
+
+// Whether the row that was predicted last is this one; then the workspace is as it was after that.
+static bool take_predicted(const Problem &p, Workspace &w, const double *x) {
+  const Workspace &last = *w.kept;
+  take_sparse(p, x + p.V.d, w.first_sparse);
+  const auto differ = [](const double *a, const double *b, long n) {
+    return __builtin_memcmp(a, b, static_cast<size_t>(n) * sizeof *a) != 0;
+  };
+  const SparseRow &row = w.first_sparse;
+  if (row.n != last.sparse.n || differ(row.place, last.sparse.place, row.n) ||
+      differ(row.value, last.sparse.value, row.n))
+    return false;
+  for (long k = 0; k < p.V.d; ++k) {
+    const double value = clipped(x[k], LARGEST_VALUE);
+    if (differ(&value, last.x + k, 1)) return false;
+  }
+  w = last;
+  return true;
 }
 
 static void end_trial(const Problem &p, State &s, int64_t winner) {
@@ -93,9 +112,14 @@ inline void run(const Problem &p, State &s, Scratch &scratch, Chunk &chunk) {
   for (; chunk.done < chunk.rows; ++chunk.done) {
     double *prediction = chunk.out + chunk.done * outputs(p);
     const double y = clipped(chunk.y[chunk.done], LARGEST_VALUE), *uniform = chunk.uniforms + 2 * chunk.done;
-    w.coming = chunk.X + chunk.done * (p.V.d + p.S), w.row = chunk.done, w.left = chunk.rows - chunk.done;
-    long evaluated;
-    if (!evaluate(p, s, scratch, w, w.coming, prediction, evaluated)) return;
+    const double *x = chunk.X + chunk.done * (p.V.d + p.S);
+    if (!(scratch.predicted && take_predicted(p, w, x))) {
+      w.coming = x, w.row = chunk.done, w.left = chunk.rows - chunk.done;
+      evaluate(p, s, scratch, w, x);
+    }
+    scratch.predicted = false;
+    for (long k = 0; k < outputs(p); ++k) prediction[k] = w.prediction[k];
+    if (!w.finite) return;
     const double weight = chunk.weight ? chunk.weight[chunk.done] : 1;
     if (weight != 0 && (!is_finite(y) || !s.has_room(p))) return;
     const bool known = s.sets[s.incumbent].scaling.unit > 0;
@@ -105,7 +129,7 @@ inline void run(const Problem &p, State &s, Scratch &scratch, Chunk &chunk) {
         weight == 0 || row.kind == Kind::again ? s.weights : means_after(s.weights, s.t, weight, row.weight);
     const double relative = weight == 0 || row.kind == Kind::again ? 0 : relative_weight(means, weight);
     if (weight != 0 && row.kind == Kind::new_row && known && !update_evidence(p, s, w, y, relative)) return;
-    chunk.evaluated += evaluated;
+    chunk.evaluated += w.evaluated;
     if (chunk.extra) write_extra(p, s, chunk.extra + chunk.done * extras(p));
     if (weight == 0) {
       ++s.t;

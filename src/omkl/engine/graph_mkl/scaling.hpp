@@ -31,12 +31,26 @@ static void scaled(const Problem &p, const Scaling &scaling, Workspace &w, const
 
 // The sparse inputs of a row that are there, and not 0.
 static void take_sparse(const Problem &p, const double *x, SparseRow &row) {
+  constexpr long MANY = 4 * W;
   row.n = 0;
-  for (long k = 0; k < p.S; ++k)
-    if (x[k] < 0 || x[k] > 0) {  // neither 0 nor missing
-      row.place[row.n] = static_cast<double>(k);
-      row.value[row.n++] = clipped(x[k], LARGEST_VALUE);
+  for (long first = 0; first < p.S; first += MANY) {
+    const long end = first + MANY < p.S ? first + MANY : p.S;
+    if (end - first == MANY) {
+      veci there = {};
+#pragma GCC unroll 4
+      for (long b = 0; b < MANY; b += W) {
+        vec v;
+        __builtin_memcpy(&v, x + first + b, sizeof v);
+        there |= (v < 0) | (v > 0);
+      }
+      if (total(there) == 0) continue;
     }
+    for (long k = first; k < end; ++k)
+      if (x[k] < 0 || x[k] > 0) {  // neither 0 nor missing
+        row.place[row.n] = static_cast<double>(k);
+        row.value[row.n++] = clipped(x[k], LARGEST_VALUE);
+      }
+  }
 }
 
 OMKL_INLINE long place_of(const SparseRow &row, long j) { return static_cast<long>(row.place[j]); }

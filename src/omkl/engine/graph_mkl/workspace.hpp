@@ -49,6 +49,10 @@ struct Workspace {
   double *phi_stack, *z_stack;  // [E padded]
   double *forecast, *losses;    // [large][K] and [large + 1], of the large experts
   int64_t *leaves;              // [trees]  of the row, where in the trees' values
+  double *prediction;               // [outputs]
+  Workspace *kept;                  // as it was when a row was predicted
+  long evaluated;                   // experts
+  bool finite;                      // what they predict
   double nearest, mean, deviation;  // least of `square`; of the mixture
   double mixed_deviation, noise;    // of the mixture; the part of it that is the same for every row
   double share;                     // of the rows that their weights count for, before the round
@@ -85,6 +89,8 @@ struct Workspace {
     phi_stack = cut(p.stride_stack), z_stack = cut(p.stride_stack);
     forecast = cut(p.large * p.K), losses = cut(p.large + 1);
     leaves = count(p.trees);
+    prediction = cut(p.classify ? p.K : 2);
+    kept = reinterpret_cast<Workspace *>(cut(sizeof(Workspace) / sizeof(double)));
   }
 };
 

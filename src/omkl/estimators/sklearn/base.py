@@ -7,7 +7,7 @@ pandas frames of finite numbers, which it would only convert, skip it once there
 
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 
 RandomState = int | np.random.RandomState | None
 MOST_EPOCHS = 10_000  # of `fit`, which a model file may ask for too
+FEW_ROWS = 1000  # of labels, so many of which are learned twice
 
 
 class FittedAttributes:
@@ -62,8 +63,9 @@ class Estimator(Locked, Explaining, BaseEstimator, FittedAttributes):  # type: i
     shuffle : bool, default=True
         Whether `fit` takes the rows in a random order, whatever order they are in; False for rows in the order of
         time.
-    epochs : int, default=1
+    epochs : int or "auto", default="auto"
         How often `fit` goes through the rows, at most 10000 times, each time in another order if they are shuffled.
+        "auto": twice for labels if the rows are shuffled and at most 1000, else once.
     random_state : int, RandomState or None, default=None
         Decides random features, random choices and the order of the rows in `fit`.
     """
@@ -72,7 +74,7 @@ class Estimator(Locked, Explaining, BaseEstimator, FittedAttributes):  # type: i
     _lock = LockOnDemand()  # scikit-learn's constructors set nothing but parameters
 
     shuffle: bool = True
-    epochs: int = 1
+    epochs: int | Literal["auto"] = "auto"
     random_state: RandomState = None
 
     def __init_subclass__(cls, parameters: type | None = None, **options: Any) -> None:
@@ -125,13 +127,25 @@ class Estimator(Locked, Explaining, BaseEstimator, FittedAttributes):  # type: i
     def _passes(self, X: Matrix, y: Array, weight: Vector | None) -> Iterator[FitRows]:
         """What `fit` learns, pass by pass."""
         validation.require(isinstance(self.shuffle, (bool, np.bool_)), "shuffle", "True or False", self.shuffle)
-        validation.require_whole("epochs", self.epochs)
-        validation.require(self.epochs <= MOST_EPOCHS, "epochs", f"at most {MOST_EPOCHS}", self.epochs)
+        if self.epochs != "auto":
+            whole = validation.is_whole(self.epochs) and 1 <= self.epochs <= MOST_EPOCHS
+            wanted = f'"auto" or a whole number from 1 to {MOST_EPOCHS}'
+            validation.require(whole, "epochs", wanted, self.epochs)
         core = self.core_
         return passes(
-            FitRows(X, y, weight), bool(self.shuffle), self.epochs, core.seed,
+            FitRows(X, y, weight), bool(self.shuffle), self._number_of_passes, core.seed,
             lambda part: core.learned_ids(part.X, part.y, part.weight),
         )  # fmt: skip
+
+    def _number_of_passes(self, rows: int) -> int:
+        """How often `fit` goes through so many rows.
+
+        Labels gain by a second pass over few rows, since the logistic experts, or the learners of the paper, take one
+        step for each, and a surprising row near the end has moved them. For numbers it gains nothing.
+        """
+        if self.epochs != "auto":
+            return self.epochs
+        return 2 if self.task == "classification" and self.shuffle and rows <= FEW_ROWS else 1
 
     def _fitted(self) -> Self:
         if "core_" not in self.__dict__:  # scikit-learn's check takes a third of the time of one row

@@ -46,9 +46,13 @@ def without_order(rows: FitRows) -> FitRows:
 
 
 def passes(
-    rows: FitRows, shuffle: bool, epochs: int, seed: int, with_statistics: Callable[[FitRows], Matrix]
+    rows: FitRows,
+    shuffle: bool,
+    epochs: Callable[[int], int],
+    seed: int,
+    with_statistics: Callable[[FitRows], Matrix],
 ) -> Iterator[FitRows]:
-    """The rows of each pass, in the order in which they are learned.
+    """The rows of each pass, in the order in which they are learned; `epochs` passes over so many different rows.
 
     The statistics in a row, of columns of many categories, are those of the rows before it in the first pass. Later
     passes have the same: statistics of all rows would hold the target of the row itself.
@@ -56,7 +60,7 @@ def passes(
     if shuffle:
         rows = without_order(rows)
     rng = np.random.default_rng(seed)
-    for epoch in range(epochs):
+    for epoch in range(epochs(len(rows.X))):
         order = rng.permutation(len(rows.X)) if shuffle else np.arange(len(rows.X))
         part = taken(rows, order)
         if epoch == 0 and (X := with_statistics(part)) is not part.X:
