@@ -7,7 +7,7 @@ docs/tutorial_scikit_learn.md. Takes some minutes.
 
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits, load_iris, load_wine
@@ -22,9 +22,11 @@ from omkl_lab.files import brief, write_json
 
 RESULTS, PAGE = Path("results/passes.json"), Path("docs/tutorial_scikit_learn.md")
 COMMAND = "python -m omkl_lab.passes"
-EPOCHS: tuple[int | str, ...] = (1, "auto", 5)
+Epochs = int | Literal["auto"]
+EPOCHS: tuple[Epochs, ...] = (1, "auto", 5)
 VALIDATED: dict[str, Callable[..., Any]] = {"iris": load_iris, "wine": load_wine}
 LABELS: dict[str, Callable[..., Any]] = VALIDATED | {"breast cancer": load_breast_cancer, "digits": load_digits}
+BINARY = ("device", "har", "movement")
 NUMBERS = ("airfoil", "concrete", "wine_white", "air_quality", "istanbul")  # and diabetes of scikit-learn
 SIZES, TEST = (60, 120, 250, 500), 1000  # rows to learn, and most of the others to judge by
 PASSES = (1, 2, 5, 10)
@@ -32,14 +34,14 @@ ROWS, FRESH, COVERAGE = 600, 4000, 0.9
 FOLD_SEEDS, SAMPLES, STREAM_SEEDS = 20, 8, 30
 
 
-def accuracies(name: str, epochs: int | str, seeds: int = FOLD_SEEDS) -> list[float]:
+def accuracies(name: str, epochs: Epochs, seeds: int = FOLD_SEEDS) -> list[float]:
     """Of each random state, the accuracy in cross-validation with five folds."""
     X, y = VALIDATED[name](return_X_y=True)
     models = (omkl.GraphMKLClassifier(random_state=seed, epochs=epochs) for seed in range(seeds))
     return [brief(float(cross_val_score(model, X, y, cv=5).mean())) for model in models]
 
 
-def samples(X: Matrix, y: Array, rows: int, number: int) -> Iterator[tuple[Matrix, Array, Matrix, Array]]:
+def samples(X: Matrix, y: Array, rows: int, number: int) -> Iterator[tuple[Matrix, Any, Matrix, Any]]:
     """Random rows to learn, and others."""
     for seed in range(number):
         order = np.random.default_rng(seed).permutation(len(X))
@@ -64,14 +66,17 @@ def of_numbers(X: Matrix, y: Vector, rows: int, epochs: int, number: int = SAMPL
     for seed, (X_some, y_some, X_others, y_others) in enumerate(samples(X, y, rows, number)):
         model = omkl.GraphMKLRegressor(random_state=seed, epochs=epochs).fit(X_some, y_some)
         low, high = model.predict_interval(X_others, coverage=COVERAGE).T
-        error = np.sqrt(np.mean((model.predict(X_others) - y_others) ** 2))
-        found.append((error / np.std(y_others), np.mean(high - low) / np.std(y_others)))
+        error, deviation = np.sqrt(np.mean((model.predict(X_others) - y_others) ** 2)), np.std(y_others)
+        found.append((error / deviation, np.mean(high - low) / deviation))
     return [brief(float(value)) for value in np.mean(found, axis=0)]
 
 
 def small_sets() -> dict[str, dict[str, dict[str, dict[str, list[float]]]]]:
     """By task, set, rows and number of passes."""
     labels = {name: make(return_X_y=True) for name, make in LABELS.items()}
+    for name in BINARY:
+        _, X, y, *_ = load(name)
+        labels[name] = X, (y > 0).astype(int)
     numbers = {"diabetes": load_diabetes(return_X_y=True)} | {name: load(name)[1:3] for name in NUMBERS}
     return {
         task: {

@@ -140,8 +140,8 @@ class Estimator(Locked, Explaining, BaseEstimator, FittedAttributes):  # type: i
     def _number_of_passes(self, rows: int) -> int:
         """How often `fit` goes through so many rows.
 
-        Labels gain by a second pass over few rows, since the logistic experts, or the learners of the paper, take one
-        step for each, and a surprising row near the end has moved them. For numbers it gains nothing.
+        With a second pass over few labels a surprising row near the end, or an unlucky order, matters less. Numbers
+        gain nothing by it.
         """
         if self.epochs != "auto":
             return self.epochs
