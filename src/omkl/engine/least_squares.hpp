@@ -81,10 +81,12 @@ OMKL_INLINE void factor_rows(double *R, long i, long end, long stride, const dou
                              const double *subtract, vec *b) {
   for (; i < end; ++i) {
     double *row = R + i * stride;
+    // read once: after a store the compiler would read them again
+    const double kept = COUNTS ? scale[i] : 1, taken = COUNTS ? subtract[i] : 0, f = phi[i];
     for (long g = 0; g < G; ++g) {
       const vec r = load(row + g * W);
-      if (COUNTS) store(row + g * W, scale[i] * r - subtract[i] * b[g]);
-      b[g] += phi[i] * r;
+      if (COUNTS) store(row + g * W, kept * r - taken * b[g]);
+      b[g] += f * r;
     }
   }
 }
