@@ -3,11 +3,12 @@
 import errno
 import io
 import os
+import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
-from command import invoke
+from command import OMKL, invoke
 from tables import table
 
 from omkl.persist import atomic
@@ -17,6 +18,7 @@ SPELLINGS = {
     "the same name": lambda path: path.name,
     "a dot before it": lambda path: f"./{path.name}",
     "through another folder": lambda path: f"folder/../{path.name}",
+    "through a folder that is not there": lambda path: f"none/../{path.name}",
     "an absolute path": str,
     "a symbolic link": lambda path: link(path, os.symlink),
     "a hard link": lambda path: link(path, os.link),
@@ -86,6 +88,23 @@ def test_files_that_do_not_exist_yet_are_compared_too(work: Path, first: str, se
     result = invoke("run", "d.csv", "-t", "y", "--predictions", first, "--model", second)
     message = f"omkl: --model {second}: the same file as --predictions {first}; give it another name\n"
     assert (result.exit_code, result.stderr) == (2, message)
+    assert contents(work) == before
+
+
+@pytest.mark.parametrize(
+    ("command", "message"),
+    [
+        ("predict m.omkl - --predictions d.csv < d.csv", "--predictions d.csv: the same file as standard input"),
+        ("run - -t y --model folder/../d.csv < d.csv", "--model folder/../d.csv: the same file as standard input"),
+        ("run d.csv -t y --predictions - >> d.csv", "--predictions -: the same file as the data d.csv"),
+        ("run - -t y --predictions - < d.csv 1<> d.csv", "--predictions -: the same file as standard input"),
+    ],
+)
+def test_a_file_that_the_shell_has_opened_is_not_replaced(work: Path, command: str, message: str):
+    before = contents(work)
+    script = f"{' '.join(map(repr, OMKL))} {command}"
+    result = subprocess.run(["bash", "-c", script], capture_output=True, text=True, timeout=300)
+    assert (result.returncode, result.stderr) == (2, f"omkl: {message}; give it another name\n")
     assert contents(work) == before
 
 

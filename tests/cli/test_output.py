@@ -19,6 +19,7 @@ COMMANDS = {
     "compare": "compare d.csv -t y --learners sfg-mkl",
     "compare --json": "compare d.csv -t y --learners sfg-mkl --json",
 }
+TEXTS = ["--help", "--version", "run --help"]  # what is shown of commands
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +39,7 @@ def shell(folder: Path, command: str, redirection: str) -> tuple[int, str]:
     return result.returncode, result.stderr
 
 
-@pytest.mark.parametrize("command", COMMANDS.values(), ids=COMMANDS.keys())
+@pytest.mark.parametrize("command", [*COMMANDS.values(), *TEXTS], ids=[*COMMANDS, *TEXTS])
 def test_a_reader_who_leaves_is_exit_code_141(folder: Path, command: str):
     code, err = shell(folder, command, "| true")
     assert code == 141
@@ -72,7 +73,7 @@ def test_a_closed_standard_error_loses_notices_and_nothing_else(folder: Path):
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no device that is always full")
-@pytest.mark.parametrize("command", COMMANDS.values(), ids=COMMANDS.keys())
+@pytest.mark.parametrize("command", [*COMMANDS.values(), *TEXTS], ids=[*COMMANDS, *TEXTS])
 def test_a_full_standard_output_is_named(folder: Path, command: str):
     code, err = shell(folder, command, "> /dev/full")
     assert code == 2

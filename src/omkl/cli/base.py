@@ -17,7 +17,18 @@ from omkl.errors import naming
 
 
 class Commands(TyperGroup):
-    """Who types a command that there is not is told which there are."""
+    """All commands. Who types one that there is not is told which there are.
+
+    What they show of themselves can fail to be written as their results can.
+    """
+
+    def make_context(self, *args: Any, **options: Any) -> Any:
+        with errors_as_messages(), naming("standard output"):
+            return super().make_context(*args, **options)
+
+    def invoke(self, ctx: Any) -> Any:
+        with errors_as_messages(), naming("standard output"):
+            return super().invoke(ctx)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         if args == ["help"]:

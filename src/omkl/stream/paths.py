@@ -24,7 +24,7 @@ class Named(NamedTuple):
     """A file, and how messages refer to it."""
 
     label: str
-    path: str
+    path: str | int  # a number is an open file: standard input or output
 
 
 def check_files(options: Options) -> None:
@@ -35,8 +35,9 @@ def check_files(options: Options) -> None:
     inputs, outputs = list(_inputs(options)), list(_outputs(options))
     _check_order(options)
     _check_distinct(inputs, outputs)
-    for output in outputs:
-        _check_writable(output)
+    for label, path in outputs:
+        if isinstance(path, str):
+            _check_writable(label, path)
     where, report = options.predictions, options.report
     if where == "-":
         require_output()
@@ -53,18 +54,19 @@ def is_regular(path: str) -> bool:
     return not os.path.exists(path) or os.path.isfile(path)
 
 
-def identity(path: str) -> Hashable | None:
+def identity(path: str | int) -> Hashable | None:
     """Equal for two names of one file, whether it exists or is still to be written; None for pipes and devices.
 
-    >>> identity("new.csv") == identity("./new.csv"), identity("-")
+    >>> identity("new.csv") == identity("./new.csv"), identity(os.devnull)
     (True, None)
     """
-    if path == "-":
-        return None
     try:
         found = os.stat(path)
     except FileNotFoundError:
-        folder, name = os.path.split(os.path.realpath(path))
+        whole = os.path.realpath(str(path))  # what is open is always found
+        if os.path.exists(whole):  # ".." leaves a folder that is not there
+            return identity(whole)
+        folder, name = os.path.split(whole)
         if not os.path.isdir(folder):
             return None
         if PLATFORM in ("darwin", "win32"):  # where names that differ in case are usually the same
@@ -78,7 +80,7 @@ def identity(path: str) -> Hashable | None:
 
 def _inputs(options: Options) -> Iterator[Named]:
     for path in options.data:
-        yield Named(f"the data {path}", path)
+        yield Named("standard input", 0) if path == "-" else Named(f"the data {path}", path)
     # a model that is learned further is replaced unless --out is given: then it is an output
     if options.start is not None and options.start != options.model:
         yield Named(f"MODEL {options.start}", options.start)
@@ -89,8 +91,8 @@ def _outputs(options: Options) -> Iterator[Named]:
     named = {"--predictions": options.predictions, model: options.model, "--checkpoint": options.checkpoint,
              "--report": options.report}  # fmt: skip
     for option, path in named.items():
-        if path is not None and path != "-":
-            yield Named(f"{option} {path}", path)
+        if path is not None:
+            yield Named(f"{option} {path}", 1 if path == "-" else path)
     if options.predictions is not None and options.predictions != "-" and os.path.isfile(options.predictions):
         path = partial_path(options.predictions)
         yield Named(f"the file {path} of --predictions", path)
@@ -124,9 +126,8 @@ def _check_distinct(inputs: list[Named], outputs: list[Named]) -> None:
         known.append((own, output))
 
 
-def _check_writable(output: Named) -> None:
+def _check_writable(label: str, path: str) -> None:
     """Refuse a file that cannot be created or replaced."""
-    label, path = output
     parent, folder = str(Path(path).parent), os.path.dirname(os.path.realpath(path))
     if not os.path.isdir(folder):
         raise DataError(f"{label}: there is no folder {folder if os.path.isdir(parent) else parent!r}; make it first")
