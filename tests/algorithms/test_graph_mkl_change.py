@@ -7,7 +7,7 @@ from streams import raw_and_turning as stream
 
 import omkl
 from omkl import algorithms
-from omkl.algorithms.graph_mkl import change
+from omkl.algorithms.graph_mkl import change, inspection
 from omkl.algorithms.graph_mkl.change import Trend, Trial
 from omkl.algorithms.graph_mkl.constants import ALARM_AFTER, CAP_AFTER, ERROR_CAP, TREND_AFTER
 
@@ -126,3 +126,20 @@ def test_a_change_of_the_units_of_an_input_is_recovered_from():
     assert np.sqrt(squares[2500:2600].mean()) > 0.2
     assert np.sqrt(squares[2800:].mean()) < 0.1  # twice the noise
     assert [change.inputs for change in model.changes_] == [("0",)]
+
+
+def test_a_set_has_replaced_another_that_has_learned_and_is_gone():
+    X, y = stream(200, 3, change=200)
+    online = omkl.Online.make("graph-mkl", small(), 3)
+    online.run(X, y)
+    problem, state = online.problem, online.state
+    part = state.sets[0]
+
+    def found(other, rows_before):
+        return inspection.replaced(problem, state._replace(sets=(part, other), t=part.age + rows_before))
+
+    gone, new = part._replace(age=-1), state.sets[1]
+    assert found(gone, 50).began == 50
+    assert found(gone, 0) is None  # it was a challenger that lost its trial
+    assert found(part._replace(age=10), 50) is None  # it is a challenger whose trial goes on
+    assert found(new, 50) is None  # it has never learned

@@ -1,5 +1,7 @@
 """The library computes what docs/graph_mkl.md states: compared with an implementation written from that page alone."""
 
+import re
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -224,3 +226,9 @@ def test_sparse_inputs_of_copies_and_rows_that_are_shown_again():
     page, library, learner = page_and_library(settings, X, y, weight, sparse=5)
     assert learner.sets[0].age < 250 < len(X)
     np.testing.assert_allclose(library.predictions, page.predictions, atol=TOLERANCE)
+
+
+def test_memory_experts_have_the_length_scales_of_the_page():
+    page = (Path(__file__).parents[2] / "docs" / "graph_mkl.md").read_text(encoding="utf-8")
+    line = next(line for line in page.splitlines() if "length scales of the memory experts" in line)
+    assert GraphSettings().widths == tuple(float(width) for width in re.findall(r"0\.\d+", line))

@@ -45,6 +45,7 @@ PACKAGES: dict[str, Package] = {
             "tests/algorithms/test_graph_mkl_change.py",
             "tests/algorithms/test_graph_mkl_experts.py",
             "tests/algorithms/test_graph_mkl_growth.py",
+            "tests/algorithms/test_graph_mkl_large.py",
             "tests/algorithms/test_graph_mkl_intervals.py",
             "tests/algorithms/test_graph_mkl_mixture.py",
             "tests/algorithms/test_graph_mkl_page.py",
