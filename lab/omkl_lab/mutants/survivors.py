@@ -24,11 +24,6 @@ REASONS: dict[tuple[str, str], str] = {
         "algorithms/graph_mkl/intervals.py",
         "LARGEST_ERROR = 11 * TOO_FAR  # more than predictions that have not diverged can be wrong by",
     ): LIMIT,
-    ("algorithms/graph_mkl/settings.py", "widths: tuple[float, ...] = ( 1.03, 0.1, 0.3)"): IMPORTED,
-    (
-        "algorithms/graph_mkl/intervals.py",
-        "some = (calibration.since != 0) == (calibration.evidence > 0)",
-    ): "negative numbers have been refused before",
     ("graph.py", "np.fill_diagonal(sign, ~2)  # Delta_ii = 0 is the smallest"): "-3 comes before the signs as -2 does",
     (
         "graph.py",
