@@ -60,7 +60,7 @@ def test_rows_share_the_names_of_their_columns() -> None:
     rows = [{"x" * 900: {str(j): 1 for j in range(100)}}] * 300
     tracemalloc.start()
     try:
-        found, _ = parse_rows(json.dumps(rows).encode(), JSON, Limits())
+        found, _, _ = parse_rows(json.dumps(rows).encode(), JSON, Limits())
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()

@@ -7,7 +7,7 @@ import numpy as np
 
 from omkl.algorithms.base import AlgorithmSettings
 from omkl.algorithms.graph_mkl.constants import ONE_SIGMA
-from omkl.algorithms.graph_mkl.intervals import half_width, interval
+from omkl.algorithms.graph_mkl.intervals import check_coverage, half_width, interval
 from omkl.arrays import Matrix, Vector
 from omkl.estimators.classification import LEAST_PROBABILITY, split_at_new_labels, stacked
 from omkl.estimators.core import Intervals, LabelCore, NumberCore, Scale, only
@@ -75,8 +75,8 @@ class DistributionRegressionCore(NumberCore):
 
     def learn_rows_intervals(self, X: Matrix, y: Vector, coverages: Sequence[float]) -> Intervals:
         with self._lock, self.learning_ids(X, y, None) as X:
-            for coverage in coverages:
-                half_width(self.online.extra, coverage)  # refuses before anything is learned
+            for coverage in coverages:  # before anything is learned
+                check_coverage(coverage)
             half_widths = np.empty((len(X), self.online.shape.extras))
             out = self.online.run_whole(X, y, extra=half_widths)
         return intervals(out, half_widths, coverages)
@@ -211,9 +211,11 @@ class DistributionClassificationCore(LabelCore):
 
 def intervals(prediction: Matrix, half_widths: Matrix, coverages: Sequence[float]) -> Intervals:
     """Of these coverages, from (rows, 2) means and standard deviations and the half widths of all tracked levels."""
-    ends = [interval(prediction, half_width(half_widths, coverage)) for coverage in coverages]
-    lower, upper = (np.column_stack([pair[:, k] for pair in ends]) for k in range(2))
-    return Intervals(prediction[:, 0].copy(), lower, upper)
+    mean, deviation = prediction.T
+    half = np.empty((len(mean), len(coverages)))
+    for k, coverage in enumerate(coverages):
+        half[:, k] = half_width(half_widths, coverage) * deviation
+    return Intervals(mean.copy(), mean[:, None] - half, mean[:, None] + half)
 
 
 def normalised_rows(p: Matrix) -> Matrix:

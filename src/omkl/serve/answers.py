@@ -3,8 +3,10 @@
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from omkl.arrays import Array
+from omkl.encoder.table import of_cells
 from omkl.serve.bodies import Row
 from omkl.stream.predictions import Predictions
 
@@ -33,6 +35,23 @@ def answers_of(predictions: Predictions, all_probabilities: bool = False) -> lis
         for k, answer in enumerate(out):
             answer["probabilities"] = predictions.probabilities_of(k) or {}
     return out
+
+
+def table_of(predictions: Predictions) -> pa.Table:
+    """The same as a table, with intervals of one coverage; null where there is no number."""
+    y_pred = predictions.y_pred
+    columns = {"row": pa.array(predictions.rows),
+               "prediction": of_cells(y_pred.tolist()) if y_pred.dtype == object else _numbers(y_pred)}  # fmt: skip
+    if predictions.lower is not None and predictions.upper is not None and predictions.coverages:
+        columns["interval.lower"] = _numbers(predictions.lower[:, 0])
+        columns["interval.upper"] = _numbers(predictions.upper[:, 0])
+    if predictions.probability is not None:
+        columns["probability"] = pa.array(predictions.probability)
+    return pa.table(columns)
+
+
+def _numbers(values: Array) -> pa.Array:
+    return pa.array(values, mask=~np.isfinite(values))
 
 
 def _finite(values: Array) -> list[Any]:

@@ -19,9 +19,11 @@ from omkl.serve.limits import Limits, Refused, invalid
 JSON, LINES, ARROW = "application/json", "application/x-ndjson", "application/vnd.apache.arrow.stream"
 FORMATS = (JSON, LINES, ARROW)
 Row = dict[str, Any]  # a cell is a number, text, a boolean or None
+Columns = dict[str, pa.Array]  # the same cells by column
 MAX_DEPTH = 20
 NO_NUMBER = re.compile(rb"[:\[,]\s*-?(NaN|Infinity)\b")
 UNREADABLE = (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError)
+FEW = 64  # rows, whose columns are not worth making before it is known with which others they are learned
 UNPACKED = 4  # times the size of a body, for tables that are compressed
 
 
@@ -34,8 +36,8 @@ def parse_json(body: bytes) -> Any:
         raise Refused(400, f"the body is not JSON: {_reason(error)}{hint}") from None
 
 
-def parse_rows(body: bytes, kind: str, limits: Limits) -> tuple[list[Row], bool]:
-    """The rows of a request in JSON or JSON lines, and whether it is a single one."""
+def parse_rows(body: bytes, kind: str, limits: Limits) -> tuple[list[Row], Columns | None, bool]:
+    """The rows of a request in JSON or JSON lines; their columns where many have the same; whether it is one row."""
     if kind == LINES:
         lines = [line for line in body.split(b"\n") if line.strip()]
         check_count(len(lines), limits)
@@ -47,15 +49,15 @@ def parse_rows(body: bytes, kind: str, limits: Limits) -> tuple[list[Row], bool]
         if not isinstance(found, list):
             raise invalid("the body must be a row, {...}, or a list of rows, [{...}, {...}]")
     check_count(len(found), limits)
-    columns = None if single else columns_of(found)
-    if (
-        columns is not None
-        and len(columns) <= limits.columns
-        and all(len(name) <= limits.text and is_plain(cells, limits) for name, cells in columns.items())
-    ):
-        return found, single
+    cells = None if single else columns_of(found)
+    if cells is not None and len(cells) <= limits.columns and max(map(len, cells), default=0) <= limits.text:
+        kinds = {name: plain_type(own, limits) for name, own in cells.items()}
+        if None not in kinds.values():
+            # made at once, while the cells are in the processor's cache
+            columns = {name: column_of(own, kinds[name]) for name, own in cells.items()} if len(found) > FEW else None
+            return found, columns, single
     names: dict[str, str] = {}
-    return [checked_row(row, number, limits, names) for number, row in enumerate(found, 1)], single
+    return [checked_row(row, number, limits, names) for number, row in enumerate(found, 1)], None, single
 
 
 def check_names(body: bytes, kind: str, rows: list[Row]) -> None:
@@ -142,14 +144,22 @@ def columns_of(rows: Sequence[Any]) -> dict[str, list[Any]] | None:
         return None
 
 
-def is_plain(cells: list[Any], limits: Limits) -> bool:
-    """Whether `checked_row` has nothing to say about these cells."""
+def plain_type(cells: list[Any], limits: Limits) -> type | None:
+    """The type of cells about which `checked_row` has nothing to say; None of others."""
     kinds = set(map(type, cells))
-    if kinds <= {float, bool, NoneType}:
-        return True
-    if kinds == {int}:
-        return bool(min(cells) > -(2**63) and max(cells) < 2**63)
-    return kinds == {str} and max(map(len, cells)) <= limits.text
+    kind: type = next(iter(kinds)) if len(kinds) == 1 else object
+    if kind is int:
+        plain = min(cells) > -(2**63) and max(cells) < 2**63
+    elif kind is str:
+        plain = max(map(len, cells)) <= limits.text
+    else:
+        plain = kinds <= {float, bool, NoneType}
+    return kind if plain else None
+
+
+def column_of(cells: list[Any], kind: type | None) -> pa.Array:
+    """A column of cells, faster where all are known to be floats."""
+    return pa.array(cells, pa.float64()) if kind is float else of_cells(cells)
 
 
 def shown(name: str) -> str:
@@ -252,12 +262,18 @@ def check_table(table: pa.Table, limits: Limits) -> None:
 
 def batch_of_table(table: pa.Table, first: int) -> Batch:
     """The columns of a table."""
-    columns = {name: whole(table[name]) for name in table.column_names}
-    return Batch(np.arange(first, first + table.num_rows), columns)
+    return Batch(np.arange(first, first + table.num_rows), table_columns(table))
+
+
+def table_columns(table: pa.Table) -> Columns:
+    """Each column in one piece."""
+    return {name: whole(table[name]) for name in table.column_names}
 
 
 def whole(column: pa.ChunkedArray) -> pa.Array:
     """A column in one piece."""
+    if column.num_chunks == 1:
+        return column.chunk(0)
     found = column.combine_chunks()
     return found.chunk(0) if isinstance(found, pa.ChunkedArray) and found.num_chunks else found
 
@@ -270,8 +286,10 @@ def arrow_bytes(table: pa.Table) -> bytes:
     return out.getvalue()
 
 
-def answer_body(answers: list[Row], kind: str, single: bool) -> bytes:
+def answer_body(answers: list[Row] | pa.Table, kind: str, single: bool) -> bytes:
     """Answers for the rows of a request, in the format in which they came."""
+    if isinstance(answers, pa.Table):
+        return arrow_bytes(answers)
     if kind == ARROW:
         columns = dict(_flat("", cells_of(answers)))
         return arrow_bytes(pa.table({name: of_cells(cells) for name, cells in columns.items()}))

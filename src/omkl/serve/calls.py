@@ -32,6 +32,7 @@ class Call:
         self._held = 0  # bytes
         self.rows = 0
         self.raw: bytes | None = None  # the body
+        self.columns: bodies.Columns | None = None  # the cells of its rows
         self.model: str | None = None
 
     @property
@@ -82,7 +83,7 @@ class Call:
             table = bodies.read_arrow(body, self.service.limits)
             self.rows = table.num_rows
             return [], table, given, False
-        rows, single = parse_rows(body, given, self.service.limits)
+        rows, self.columns, single = parse_rows(body, given, self.service.limits)
         bodies.check_names(body, given, rows)
         self.rows, self.raw = len(rows), body
         return rows, None, given, single

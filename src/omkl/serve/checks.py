@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 
 from omkl.encoder.table import of_cells
-from omkl.serve.bodies import Row, shown, whole
+from omkl.serve.bodies import Row, shown
 from omkl.serve.commands import Command
 from omkl.serve.limits import Limits, Refused, invalid
 from omkl.stream.keyed import ModelPerKey
@@ -77,7 +77,7 @@ def check_labels(model: StreamModel, command: Command) -> None:
 
 def check_rows(model: StreamModel, command: Command, limits: Limits, accepted: set[frozenset[str]]) -> None:
     """Refuse rows without what the model needs, or with more than it may have."""
-    rows: list[Iterable[str]] = list(command.rows) if command.table is None else [command.table.column_names]
+    rows: list[Iterable[str]] = list(command.rows) if command.arrays is None else [command.arrays]
     sets = dict.fromkeys(frozenset(names) for names in dict.fromkeys(map(tuple, rows)))
     if not sets.keys() <= accepted:
         for names in sets:
@@ -90,7 +90,8 @@ def check_rows(model: StreamModel, command: Command, limits: Limits, accepted: s
     for option, name in (("by", preparer.by), ("key", preparer.key)):
         if name is not None:
             check_present(_cells(command, name), name, option)
-    check_targets(model, _cells(command, target), all_known=command.targets)
+    if model.task != "regression" or not are_targets((command.arrays or {}).get(target)):
+        check_targets(model, _cells(command, target), all_known=command.targets)
     if preparer.by is not None and isinstance(model.learner, ModelPerKey) and model.learner.fleet is not None:
         fleet = model.learner.fleet
         if len(fleet) + len(set(_cells(command, preparer.by))) > limits.keys:  # the count of new keys, or more
@@ -116,6 +117,13 @@ def check_present(cells: list[object], name: str, option: str) -> None:
     if None in cells or "" in cells:
         number = next(k for k, cell in enumerate(cells, 1) if cell is None or cell == "")
         raise invalid(f"row {number}: {name!r}, the {option} of this model, is empty")
+
+
+def are_targets(array: pa.Array | None) -> bool:
+    """Whether a column has nothing but numbers that a regression can learn."""
+    if array is None or array.null_count or not (pa.types.is_float64(array.type) or pa.types.is_int64(array.type)):
+        return False
+    return bool(np.abs(array.to_numpy().astype(np.float64, copy=False)).max() <= LARGEST_TARGET)
 
 
 def check_targets(model: StreamModel, cells: list[object], all_known: bool) -> None:
@@ -150,17 +158,13 @@ def check_targets(model: StreamModel, cells: list[object], all_known: bool) -> N
 
 
 def _cells(command: Command, name: str) -> list[object]:
-    if command.table is None:
+    if command.arrays is None:
         return [row.get(name) for row in command.rows]
-    if name not in command.table.column_names:
+    array = command.arrays.get(name)
+    if array is None:
         return [None] * command.size
-    return (
-        list(labels(whole(command.table[name]))) if _is_time(command.table, name) else command.table[name].to_pylist()
-    )
-
-
-def _is_time(table: pa.Table, name: str) -> bool:
-    return bool(pa.types.is_temporal(table.schema.field(name).type))
+    cells: list[object] = labels(array) if pa.types.is_temporal(array.type) else array.to_pylist()
+    return cells
 
 
 def label_rows(found: object, limits: Limits) -> list[Row]:

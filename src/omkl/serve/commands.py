@@ -6,13 +6,13 @@ from typing import Any, Literal
 import orjson
 import pyarrow as pa
 
-from omkl.serve.bodies import ARROW, JSON, LINES, Row, arrow_bytes, json_bytes, parse_rows
+from omkl.serve.bodies import ARROW, FEW, JSON, LINES, Columns, Row, arrow_bytes, json_bytes, parse_rows, table_columns
 from omkl.serve.limits import Limits
 from omkl.serve.store import RequestId
 
 Kind = Literal["rows", "labels", "forget"]
 ANY = Limits(rows=2**31, columns=2**31, text=2**31)  # what was accepted once is not refused later
-GROUP_ROWS = 64  # of several requests that are learned together
+GROUP_ROWS = FEW  # of several requests that are learned together
 
 
 @dataclass(eq=False)
@@ -21,6 +21,7 @@ class Command:
 
     kind: Kind
     rows: list[Row] = field(default_factory=list)  # of kind "labels", {"key": ..., "target": ...} each
+    columns: Columns | None = None  # the same cells, where many rows have the same columns
     table: pa.Table | None = None  # the rows of a request in Arrow
     key: str = ""
     raw: bytes | None = None  # the body from which the rows were parsed
@@ -33,6 +34,13 @@ class Command:
     def size(self) -> int:
         """Number of rows."""
         return len(self.rows) if self.table is None else self.table.num_rows
+
+    @property
+    def arrays(self) -> Columns | None:
+        """The cells by column, where there are many rows with the same columns."""
+        if self.columns is None and self.table is not None:
+            self.columns = table_columns(self.table)
+        return self.columns
 
     @property
     def joins(self) -> bool:
@@ -61,7 +69,7 @@ def decode(record: bytes) -> list[Command]:
         if about["format"] == ARROW:
             command.table = pa.ipc.open_stream(body).read_all()
         elif command.kind == "rows":
-            command.rows = parse_rows(body, about["format"], ANY)[0]
+            command.rows, command.columns, _ = parse_rows(body, about["format"], ANY)
         elif command.kind == "labels":
             command.rows = orjson.loads(body)
         out.append(command)

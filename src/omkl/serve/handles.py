@@ -183,7 +183,7 @@ class ShardedModel:
             raise Refused(409, "models per key have no rows that wait")
         parts = await self._split(command.rows, command.table)
         found = await asyncio.gather(
-            *(worker.ask("write", replace(command, rows=rows, table=table, raw=None, future=None))
+            *(worker.ask("write", replace(command, rows=rows, columns=None, table=table, raw=None, future=None))
               for worker, (places, rows, table) in zip(self.workers, parts, strict=True) if len(places)),
             return_exceptions=True,
         )  # fmt: skip
@@ -244,8 +244,11 @@ def shard(key: str, workers: int) -> int:
     return zlib.crc32(key.encode()) % workers
 
 
-def _joined(places: list[Sequence[int]], found: Sequence[Any]) -> list[Row]:
+def _joined(places: list[Sequence[int]], found: Sequence[Any]) -> Any:
     """Answers of workers in the order of the rows."""
+    if all(isinstance(answers, pa.Table) for answers in found):
+        order = np.argsort(np.concatenate(places))
+        return pa.concat_tables(found, promote_options="permissive").take(order)
     out: dict[int, Row] = {}
     for own, answers in zip(places, found, strict=True):
         out |= dict(zip(own, answers, strict=True))

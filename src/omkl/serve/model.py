@@ -3,21 +3,20 @@
 import os
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 
 from omkl import persist
-from omkl.encoder.columns import Encoded
 from omkl.encoder.table import Batch
 from omkl.errors import ModelFileError
 from omkl.log import logger
 from omkl.serve import checks, commands
-from omkl.serve.answers import answers_of
-from omkl.serve.bodies import Row, batch_of, batch_of_table, json_bytes
+from omkl.serve.answers import answers_of, table_of
+from omkl.serve.bodies import Row, batch_of, json_bytes
 from omkl.serve.checks import Accepted
 from omkl.serve.commands import Command
 from omkl.serve.limits import Limits, Refused
@@ -28,19 +27,16 @@ from omkl.stream.history import History
 from omkl.stream.keyed import ModelPerKey
 from omkl.stream.linear import LinearModel
 from omkl.stream.model import StreamModel
-from omkl.stream.predictions import DEFAULT_COVERAGE, LateTargets, Predictions, concatenated
-from omkl.stream.prepare import Prepared
+from omkl.stream.predictions import DEFAULT_COVERAGE, Predictions, concatenated
 from omkl.stream.raw import DataError
-from omkl.stream.waiting import LATE
 
-PIECE = 256  # rows that are learned while predictions wait
 LABELS = 16  # that came later, each a row that is learned by itself
 PREDICTED = 256  # rows that are predicted while learning waits
 RECENT = 64  # rows that the dashboard knows
 NOTICES = 20
 CHECKPOINT, LOG = "checkpoint.omkl", "log.sqlite"
 TEMPORARY = ".omkl-serve-"  # how the names begin of what is removed at the next start
-Answer = list[Row] | Row | Refused
+Answer: TypeAlias = list[Row] | pa.Table | Row | Refused
 
 
 class ServedModel:
@@ -144,43 +140,48 @@ class ServedModel:
             logged()
         for command, answer in zip(group, out, strict=True):
             if command.id is not None:
-                self.store.keep_answer(seq, command.id, json_bytes(answer))
+                rows = answer.to_pylist() if isinstance(answer, pa.Table) else answer
+                self.store.keep_answer(seq, command.id, json_bytes(rows))
         return out
 
     def _learn_rows(self, group: list[Command]) -> list[Answer]:
         start = self.rows + 1
         rows = [row for command in group for row in command.rows]
-        table = group[0].table
-        batch = batch_of(rows, start) if table is None else batch_of_table(table, start)
+        table, columns = group[0].table, group[0].arrays
+        batch = batch_of(rows, start) if columns is None else Batch(np.arange(start, start + group[0].size), columns)
         names = checks.wanted_columns(self.model, batch.columns)
-        by_row = {answer["row"]: answer for answer in self._run(batch.only(names.__contains__))}
+        found = self._run(batch.only(names.__contains__))
+        whole = len(found.rows) == len(batch.rows)  # no target of a row that waited
         last = rows[-RECENT:] if table is None else table.slice(max(0, table.num_rows - RECENT)).to_pylist()
+        of_table, of_none = table is not None and whole, all(command.targets for command in group)
+        few = of_table or of_none  # who asked needs no answers row by row
+        answers: Any = answers_of(found.where(found.rows > batch.rows[-1] - RECENT) if few else found)
+        by_row = {answer["row"]: answer for answer in (answers[-RECENT:] if whole else answers)}
+        for number, row in zip(batch.rows[-RECENT:].tolist(), last, strict=True):
+            self.recent.append((row, by_row.get(number, {"row": number})))
+        if of_table:
+            answers = table_of(found)
+        elif not whole:
+            answers = [by_row.get(n, {"row": n, "late": True}) for n in batch.rows.tolist()]
         out: list[Answer] = []
         for command in group:
-            numbers = range(self.rows + 1, self.rows + 1 + command.size)
-            self.rows += command.size
-            learned = {"learned": command.size, "row": numbers[0]}
-            out.append(learned if command.targets else [by_row.get(n, {"row": n, "late": True}) for n in numbers])
-        for number, row in zip(range(self.rows + 1 - len(last), self.rows + 1), last, strict=True):
-            self.recent.append((row, by_row.get(number, {"row": number})))
+            first, self.rows = self.rows + 1, self.rows + command.size
+            own = slice(first - start, self.rows + 1 - start)
+            out.append({"learned": command.size, "row": first} if command.targets else answers[own])
         return out
 
-    def _run(self, batch: Batch) -> list[Row]:
+    def _run(self, batch: Batch) -> Predictions:
         with self.turns:
             prepared = self.model.prepare(batch)
             if self.history is None:
                 linear = LinearModel(self.model.task or "regression") if self.model.horizon == 1 else None
                 self.history = History(self.model.task or "regression", (DEFAULT_COVERAGE,), linear)
-        parts, late = [], LateTargets.none()
-        for piece in pieces(prepared):  # only one, if it has delayed targets
-            with self.turns:
-                predictions, late = self.model.learn(piece, self.history, self.history.linear)
-            parts.append(predictions)
-        found = concatenated(parts, prepared.keys is not None)
+        with self.turns:
+            found, late = self.model.learn(prepared, self.history, self.history.linear, self.turns.pause)
         with self.turns:
             self.history.update(found, late)
         self.rows_since += len(batch.rows)
-        return answers_of(found)
+        return found
 
     def _learn_labels(self, rows: list[Row]) -> Row:
         preparer = self.model.preparer
@@ -301,16 +302,3 @@ class ServedModel:
         """Bytes on the disk."""
         path = self.folder / CHECKPOINT
         return self.store.size + (os.path.getsize(path) if path.exists() else 0)
-
-
-def pieces(prepared: Prepared) -> Iterator[Prepared]:
-    """Rows in parts, between which predictions get their turn; features that begin within them keep them together."""
-    rows, y, keys, roles, positions, (features, arrivals) = prepared
-    if len(rows) <= PIECE or arrivals or (roles == LATE).any():
-        yield prepared
-        return
-    for start in range(0, len(rows), PIECE):
-        here = slice(start, start + PIECE)
-        encoded = Encoded({name: values[here] for name, values in features.items()}, {})
-        own = None if keys is None else keys[here]
-        yield Prepared(rows[here], y[here], own, roles[here], positions[here], encoded)

@@ -49,21 +49,22 @@ async def _wait(call: Call, want: Want, rows: list[bodies.Row], table: Any, kind
     rows = [{name: cell for name, cell in row.items() if name != view["target"]} for row in rows]
     if table is not None and view["target"] in table.column_names:
         table = table.drop_columns([view["target"]])
-    answers = await call.write(Command("rows", rows, table))
+    answers = await call.write(Command("rows", rows, table=table))
     return Response(answer_body(answers, kind, single), media_type=kind)
 
 
 async def predict_then_learn(call: Call) -> Response:
     call.check_options()
     rows, table, kind, single = await call.rows_of()
-    answers = await call.write(Command("rows", rows, table, raw=call.raw, lines=kind == LINES))
+    answers = await call.write(Command("rows", rows, call.columns, table, raw=call.raw, lines=kind == LINES))
     return Response(answer_body(answers, kind, single), media_type=kind)
 
 
 async def learn(call: Call) -> Response:
     call.check_options()
     rows, table, kind, _ = await call.rows_of()
-    return json_answer(await call.write(Command("rows", rows, table, raw=call.raw, lines=kind == LINES, targets=True)))
+    command = Command("rows", rows, call.columns, table, raw=call.raw, lines=kind == LINES, targets=True)
+    return json_answer(await call.write(command))
 
 
 async def learn_labels(call: Call) -> Response:

@@ -56,6 +56,8 @@ class Details:
         known = np.flatnonzero(bad if p.y_pred.dtype != object else bad & (p.y_pred != None))  # noqa: E711  # of each row
         if not number and p.true_probability is None:
             known = known[:0]  # all wrong labels are as bad as each other
+        if len(self.worst) == WORST:  # most rows are not among the worst
+            known = known[off[known] >= self.worst[-1].loss]
         some = known[np.argsort(-off[known], kind="stable")[:WORST]]
         found = [WorstRow(float(off[k]) + 0.0, int(p.rows[k]), plain(p.y_true[k]), plain(p.y_pred[k])) for k in some]
         self.worst = sorted([*self.worst, *found], key=lambda row: (-row.loss, row.row))[:WORST]

@@ -106,7 +106,7 @@ class History:
         """Add what a piece has brought."""
         mask = known(predictions.y_true)
         if mask.any():
-            self._score(predictions.where(mask))
+            self._score(predictions if mask.all() else predictions.where(mask))
         if late.y_true:
             n, number = len(late.y_true), self.task == "regression"
             y_true, y_pred = (np.array([*part, None], dtype=object)[:-1] for part in (late.y_true, late.y_pred))
@@ -217,9 +217,9 @@ class History:
 
     def observe(self, model: StreamModel, row: int) -> None:
         """Store the kernel weights before this row, and note whether other experts have taken over."""
-        weights = model.weights()
-        if len(weights) and model.learner is not None:
-            if (incumbent := model.learner.incumbent()) is not None:
+        weights, incumbent = (np.empty(0), None) if model.learner is None else model.learner.observed()
+        if len(weights):
+            if incumbent is not None:
                 # a challenger that has taken over began to learn when the stream seemed to change
                 if self._incumbent_start not in (None, incumbent.start):
                     self.changes = [*self.changes, max(1, self.due - incumbent.age)][-BINS:]

@@ -112,8 +112,8 @@ class ModelPerKey:
     def weights(self) -> Vector:
         return np.empty(0)
 
-    def incumbent(self) -> None:
-        return None
+    def observed(self) -> tuple[Vector, None]:
+        return self.weights(), None
 
     def first_core(self) -> Core | None:
         if not self.fleet:

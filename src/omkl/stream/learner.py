@@ -90,8 +90,8 @@ class Learner(Protocol):
     def weights(self) -> Vector:
         """The weight of every kernel, averaged over labels; empty where there is no single model."""
 
-    def incumbent(self) -> Incumbent | None:
-        """The experts in use, where the algorithm replaces them when the stream changes."""
+    def observed(self) -> tuple[Vector, Incumbent | None]:
+        """The same weights, and the experts in use where the algorithm replaces them when the stream changes."""
 
     def first_core(self) -> Core | None:
         """The core of the model, or of the model of the first key."""
@@ -229,10 +229,14 @@ class SingleModel:
         weights: Vector = np.empty(0) if self.core is None else self.core.kernel_weights().mean(axis=0)
         return weights
 
-    def incumbent(self) -> Incumbent | None:
-        if self.core is None or (start := self.core.online.started) is None:
-            return None
-        return Incumbent(start, self.core.online.t - start)
+    def observed(self) -> tuple[Vector, Incumbent | None]:
+        core = self.core
+        if core is None or core.online.algorithm.started is None or len(core.predictors) > 1:
+            return self.weights(), None
+        # at one look, as each gathers the whole state
+        kernel_weights, started = core.online.algorithm.kernel_weights, core.online.algorithm.started
+        weights, start = core.online.look(lambda *state: (kernel_weights(*state), started(*state)))
+        return weights, Incumbent(start, core.online.t - start)
 
     def first_core(self) -> Core | None:
         return self.core

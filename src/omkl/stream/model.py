@@ -1,6 +1,6 @@
 """A learner together with the columns it learns from: what `omkl run` makes, saves and continues."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from copy import copy, deepcopy
 from typing import Protocol
 
@@ -33,6 +33,8 @@ from omkl.stream.predictions import (
 from omkl.stream.prepare import Prepared, Preparer
 from omkl.stream.raw import DataError
 from omkl.stream.waiting import LATE, LEARN, PREDICT, WaitingRows
+
+PIECE = 256  # rows that are learned without a pause; the last of them has a multiple of it for a number
 
 
 class Observer(Protocol):
@@ -90,9 +92,16 @@ class StreamModel:
         return self.preparer.prepare(batch, self.learner is None or self.learner.takes_new_features)
 
     def learn(
-        self, prepared: Prepared, observer: Observer | None = None, baseline: LinearModel | None = None
+        self,
+        prepared: Prepared,
+        observer: Observer | None = None,
+        baseline: LinearModel | None = None,
+        pause: Callable[[], None] | None = None,
     ) -> tuple[Predictions, LateTargets]:
-        """As `run`, from rows that this model's preparer has prepared; `baseline` predicts and learns them too."""
+        """As `run`, from rows that this model's preparer has prepared; `baseline` predicts and learns them too.
+
+        `pause` is called between pieces of the rows, if all are alike; others may then predict, and copy the model.
+        """
         rows, y, keys, roles, positions, encoded = prepared
         if not len(rows):
             return concatenated([], keys is not None), LateTargets.none()
@@ -104,27 +113,32 @@ class StreamModel:
         if (learnable := learner.learnable(y)) is not None:
             roles = np.where(learnable | (roles != LEARN), roles, PREDICT)
         place = np.cumsum(roles != LATE) - 1  # of a row among those that have features
-        begins = np.isin(place, list(new_features)) & (roles != LATE)
+        begins = np.isin(place, list(new_features)) & (roles != LATE) if new_features else np.zeros(len(roles), bool)
         edges = np.flatnonzero((np.diff(roles) != 0) | begins[1:] | begins[:-1]) + 1
+        if encoded.arrivals or (roles == LATE).any():
+            pause = None  # columns are known before the learner has them, and waiting rows taken out one by one
         late = LateTargets.none()
         parts: list[Predictions] = []
         for first, last in zip([0, *edges], [*edges, len(roles)], strict=True):
-            for start, stop in self._segments(rows, first, last, observer):
+            columns = slice(place[first], place[last - 1] + 1)
+            for start, stop in self._segments(rows, first, last, observer, pause):
                 here = slice(start, stop)
                 keys_here = None if keys is None else keys[here]
                 if roles[start] == LATE:
                     for key, target, position in zip(keys_here or (), y[here], positions[here], strict=True):
                         self._learn_late(key, target, late, int(position), baseline)
                     continue
-                columns = slice(place[start], place[stop - 1] + 1)
                 before: Forecast | None = None
                 if begins[start]:  # what is new in a row becomes known after the row was predicted
                     if learner.can_learn:
                         before = self._forecast(self._matrix(encoded.features, columns), keys_here)
                     row = [name for name in learner.names if not np.isnan(encoded.features[name][place[start]])]
                     learner.add_features(new_features[int(place[start])], row, self.preparer.fills)
-                X, learns = self._matrix(encoded.features, columns), roles[start] == LEARN and learner.can_learn
-                linear = self._linear(baseline, X, y[here] if roles[start] == LEARN else None)
+                if start == first:  # the rows up to the last are alike
+                    X_all, learns = self._matrix(encoded.features, columns), roles[first] == LEARN and learner.can_learn
+                    linear = self._linear(baseline, X_all, y[first:last] if roles[first] == LEARN else None)
+                segment = slice(start - first, stop - first)
+                X = X_all[segment]
                 if self.horizon > 1:
                     targets = as_numbers(y[here]) if learns else np.full(len(X), np.nan)
                     forecast = self._defer(X, targets, positions[here], keys_here, before)
@@ -138,7 +152,7 @@ class StreamModel:
                     forecast = before or self._forecast(X, keys_here)
                 out = self._decided(forecast.out)
                 predictions = with_targets(out, rows[here], y[here], keys_here, self.coverages)
-                parts.append(predictions._replace(linear=linear))
+                parts.append(predictions._replace(linear=None if linear is None else linear[segment]))
                 if not learns and self.preparer.key is not None:
                     self.waiting.add(X, parts[-1], positions[here], forecast.scale)
         if learner.budget is not None and self.learned > learner.budget:
@@ -155,14 +169,21 @@ class StreamModel:
             )
         return self.learner
 
-    def _segments(self, rows: Index, start: int, stop: int, observer: Observer | None) -> Iterator[tuple[int, int]]:
-        """The rows from `start` to `stop`, cut where the observer is due."""
+    def _segments(
+        self, rows: Index, start: int, stop: int, observer: Observer | None, pause: Callable[[], None] | None
+    ) -> Iterator[tuple[int, int]]:
+        """The rows from `start` to `stop`, cut where the observer is due, and for pauses."""
         while start < stop:
             if observer is not None and rows[start] > observer.due:
                 observer.observe(self, int(rows[start]))
-            end = stop if observer is None else min(stop, int(np.searchsorted(rows, observer.due, side="right")))
-            yield start, max(end, start + 1)
-            start = max(end, start + 1)
+            last = rows[stop - 1] if pause is None else -(-rows[start] // PIECE) * PIECE
+            if observer is not None:
+                last = min(last, observer.due)
+            end = min(stop, int(np.searchsorted(rows, last, side="right")))
+            yield start, end
+            start = end
+            if pause is not None and start < stop:
+                pause()
 
     def _matrix(self, features: dict[str, Vector], rows: slice) -> Matrix:
         names = () if self.learner is None else self.learner.names

@@ -114,10 +114,15 @@ def tracked(half_widths: Vector, x: float, rows: int) -> Vector:
     return out
 
 
-def half_width(half_widths: Matrix, coverage: float) -> Vector:
-    """(...,): that of `coverage`, by interpolation between the tracked levels, from (..., levels)."""
+def check_coverage(coverage: float) -> None:
+    """Refuses a coverage that no interval can have."""
     valid = 0 < coverage <= LEVELS[-1]
     require(valid, "coverage", f"a number above 0, at most {LEVELS[-1]} (the largest that is tracked)", coverage)
+
+
+def half_width(half_widths: Matrix, coverage: float) -> Vector:
+    """(...,): that of `coverage`, by interpolation between the tracked levels, from (..., levels)."""
+    check_coverage(coverage)
     if coverage < LEVELS[0]:
         return half_widths[..., 0] * (coverage / LEVELS[0])  # (G47)
     place = np.interp(coverage, LEVELS, np.arange(len(LEVELS)))
