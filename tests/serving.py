@@ -63,6 +63,14 @@ class Service:
         self.process.send_signal(signal.SIGTERM)
         return self.process.wait(60)
 
+    def workers(self) -> list[int]:
+        """Its worker processes."""
+        tasks = Path(f"/proc/{self.process.pid}/task").glob(
+            "*/children"
+        )  # a process belongs to the thread that began it
+        found = [int(pid) for task in tasks for pid in task.read_text().split()]
+        return [pid for pid in found if b"spawn_main" in Path(f"/proc/{pid}/cmdline").read_bytes()]
+
     def resident(self) -> int:
         """Bytes of memory."""
         return int(Path(f"/proc/{self.process.pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")

@@ -1,14 +1,20 @@
 """A service that is killed at any moment loses nothing and learns nothing twice."""
 
+import os
 import random
+import signal
+import threading
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
-from serving import Clients, Service, learned_alone, some_rows
+from serving import Clients, Service, learned_alone, serving, some_rows
 
 from omkl import persist
 from omkl.serve import Client
+from omkl.serve.client import ServiceError
+from omkl.serve.handles import WAITS
 
 
 def killed(folder: Path, kills: int, rows: int, seconds: float, seed: int) -> None:
@@ -43,3 +49,85 @@ def test_killed_at_random_moments(tmp_path: Path) -> None:
 @pytest.mark.soak
 def test_killed_fifty_times(tmp_path: Path) -> None:
     killed(tmp_path, kills=50, rows=15_000, seconds=3.0, seed=1)
+
+
+BY_KEY = ("--target", "y", "--task", "regression", "--by", "meter", "--learner", "sfg-mkl", "--workers", "2")
+
+
+@pytest.mark.slow
+def test_workers_that_are_killed_are_started_again(tmp_path: Path) -> None:
+    """Every row that was acknowledged has been learned once, in its order, whatever became of the worker."""
+    keys, each = 6, 120
+    rows = [[{"meter": f"m{k}", "a": row["a"], "y": row["y"]} for row in some_rows(each, k)] for k in range(keys)]
+    predictions: list[list[float]] = [[] for _ in range(keys)]
+    refused: list[ServiceError] = []
+    stopped = threading.Event()
+
+    def send(url: str, k: int) -> None:
+        with Client(url, retries=0, timeout=30) as client:
+            for n, row in enumerate(rows[k]):
+                while not stopped.is_set():
+                    try:
+                        predictions[k].append(client.predict_then_learn(row, id=f"{k}-{n}")["prediction"])
+                        break
+                    except ServiceError as error:
+                        refused.append(error)
+                        time.sleep(0.05)
+
+    with serving(tmp_path / "killed", *BY_KEY, "--checkpoint-rows", "50") as service, Client(service.url) as client:
+        threads = [threading.Thread(target=send, args=(service.url, k)) for k in range(keys)]
+        for thread in threads:
+            thread.start()
+        try:
+            for kill in range(3):
+                while sum(map(len, predictions)) < keys * each * (kill + 1) // 5:
+                    time.sleep(0.01)
+                os.kill(service.workers()[kill % 2], signal.SIGKILL)
+                with Client(service.url, retries=0) as other:
+                    until_ready(other, False)
+                    assert other.request("GET", "/health") == {"status": "ok"}
+                    other.request("GET", "/metrics")
+                until_ready(client, True)
+            for thread in threads:
+                thread.join(300)
+        finally:
+            stopped.set()
+        assert {(error.status, "is being restarted" in str(error)) for error in refused} == {(503, True)}
+        assert client.describe()["learned"] == keys * each
+        assert b'omkl_worker_restarts_total{model="model"} 3' in client.request("GET", "/metrics")
+        assert predictions == [learned_alone(own, by="meter", learner="sfg-mkl")[1] for own in rows]
+        assert service.stop() == 0
+
+
+def until_ready(client: Client, wanted: bool) -> None:
+    until = time.monotonic() + 60
+    while time.monotonic() < until:
+        try:
+            client.request("GET", "/ready")
+            found = True
+        except ServiceError as error:
+            found = False
+            assert (error.status, "worker process" in str(error)) == (503, True)
+        if found == wanted:
+            return
+        time.sleep(0.005)
+    raise AssertionError
+
+
+@pytest.mark.slow
+def test_a_worker_that_cannot_be_started_is_given_up(tmp_path: Path) -> None:
+    with serving(tmp_path / "state", *BY_KEY) as service, Client(service.url, retries=0) as client:
+        client.learn({"meter": "m1", "a": 1.0, "y": 2.0})
+        for part in (tmp_path / "state").glob("*/worker-*/checkpoint.omkl"):
+            part.write_bytes(b"damaged")
+        os.kill(service.workers()[0], signal.SIGKILL)
+        until, found = time.monotonic() + sum(WAITS) + 120, ""
+        while "again and again" not in found and time.monotonic() < until:
+            time.sleep(0.1)
+            with pytest.raises(ServiceError) as error:
+                client.request("GET", "/ready") if found else until_ready(client, False) or client.request(
+                    "GET", "/ready"
+                )
+            found = str(error.value)
+        assert "again and again" in found
+        assert service.stop() == 0

@@ -8,6 +8,7 @@ import multiprocessing.connection
 import os
 import signal
 import threading
+import time
 import zlib
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -18,6 +19,7 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 import pyarrow as pa
 
+from omkl.log import logger
 from omkl.serve import views
 from omkl.serve.bodies import Row
 from omkl.serve.commands import Command
@@ -29,7 +31,10 @@ from omkl.stream.targets import labels
 
 T = TypeVar("T")
 PREDICTORS = 2  # threads that predict
-GONE = "a worker has stopped; restart the service"
+WAITS = (0.0, 1.0, 2.0, 4.0, 8.0)  # seconds before each attempt to restart a worker, after which it is given up
+STEADY = 60.0  # seconds after which a worker that runs has all its attempts again
+RESTARTING = "a worker process has stopped and is being restarted; send the request again, with the same id"
+GONE = "a worker process has stopped again and again; see the log, and restart the service"
 WORKER = "worker"  # and its number: the folder of a worker
 
 
@@ -37,7 +42,7 @@ class Handle(Protocol):
     """A model, wherever it is."""
 
     @property
-    def alive(self) -> bool: ...
+    def trouble(self) -> str | None: ...  # why it cannot be used at present
 
     async def write(self, command: Command) -> Answer: ...
 
@@ -53,7 +58,7 @@ class Handle(Protocol):
 class LocalModel:
     """A model in this process: a thread learns, a few predict."""
 
-    alive = True
+    trouble = None
 
     def __init__(self, folder: Path, limits: Limits, every: int, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
@@ -99,56 +104,123 @@ class LocalModel:
 
 
 class Worker:
-    """A process with a part of the keys, and the futures of what it was asked for."""
+    """A process with a part of the keys, and the futures of what it was asked for.
+
+    One that stops is started again. What it has acknowledged is in its log, from which it recovers; who waits for an
+    answer is told to ask again.
+    """
 
     def __init__(self, folder: Path, limits: Limits, every: int, loop: asyncio.AbstractEventLoop) -> None:
-        self._loop = loop
+        self._loop, self._arguments = loop, (folder, limits, every)
         self._futures: dict[int, asyncio.Future[Any]] = {}
         self._count = 0
         self._lock = threading.Lock()
+        self._closing = threading.Event()
+        self.trouble: str | None = None
+        self.restarts = 0
+        self._start()
+        self._thread = threading.Thread(target=self._run, name="omkl-worker", daemon=True)
+        self._thread.start()
+
+    def _start(self) -> None:
+        """Start the process, and wait until it has recovered."""
         context = multiprocessing.get_context("spawn")
         self._pipe, other = context.Pipe()
-        self.process = context.Process(target=work, args=(other, folder, limits, every), daemon=True)
-        self.process.start()
-        other.close()
+        self.process = context.Process(target=work, args=(other, *self._arguments), daemon=True)
+        try:
+            self.process.start()
+        finally:
+            other.close()
+        self._started = time.monotonic()
         try:
             ready = self._pipe.recv()
-        except EOFError:
-            ready = Refused(500, f"{folder}: the worker did not start")
+        except (EOFError, OSError):
+            ready = Refused(500, f"{self._arguments[0]}: the worker did not start")
         if isinstance(ready, Exception):
+            self._stop()
             raise ready
-        self._reader = threading.Thread(target=self._read, name="omkl-worker", daemon=True)
-        self._reader.start()
 
     async def ask(self, what: str, *args: Any) -> Any:
         """What the worker answers."""
         future: asyncio.Future[Any] = self._loop.create_future()
-        self._count += 1
-        self._futures[self._count] = future
-        try:
-            self._pipe.send((self._count, what, args))
-        except OSError:
-            self._futures.pop(self._count, None)
-            raise Refused(503, GONE) from None
+        with self._lock:  # either before the worker is known to have stopped, or not at all
+            if self.trouble is not None:
+                raise Refused(503, self.trouble)
+            self._count += 1
+            self._futures[self._count] = future
+            with contextlib.suppress(OSError):  # the other thread finds out, too
+                self._pipe.send((self._count, what, args))
         return await future
 
-    def _read(self) -> None:
+    def _run(self) -> None:
+        """Hand over answers, and start the process again when it stops."""
+        attempts = 0
+        while True:
+            with contextlib.suppress(Exception):  # the worker has stopped, or has sent what is no answer
+                while True:
+                    found = [(self._futures.pop(number), answer) for number, answer in self._pipe.recv()]
+                    self._loop.call_soon_threadsafe(resolve, found)
+            self._refuse(CLOSING if self._closing.is_set() else RESTARTING)
+            self._stop()
+            if time.monotonic() - self._started > STEADY:
+                attempts = 0
+            runs = False
+            while not runs:
+                if self._closing.is_set():
+                    return
+                if attempts == len(WAITS):
+                    self._refuse(GONE)
+                    logger.error("%s: the worker has stopped again and again; it is not started any more", self._name)
+                    return
+                runs = self._restart(WAITS[attempts])
+                attempts += 1
+
+    def _restart(self, wait: float) -> bool:
+        """Start the process again after so many seconds; whether it runs."""
+        logger.error("%s: the worker has stopped (exit code %s)", self._name, self.process.exitcode)
+        if self._closing.wait(wait):
+            return False
         try:
-            while True:
-                found = [(self._futures.pop(number), answer) for number, answer in self._pipe.recv()]
-                self._loop.call_soon_threadsafe(resolve, found)
-        except (EOFError, OSError, RuntimeError):  # the worker or the loop has ended
-            left = [(future, Refused(503, GONE)) for future in self._futures.values()]
+            self._start()
+        except Exception as error:
+            logger.error("%s: %s", self._name, error)
+            return False
+        with self._lock:
+            self.trouble, self.restarts = None, self.restarts + 1
+            if self._closing.is_set():  # meanwhile
+                with contextlib.suppress(OSError):
+                    self._pipe.send(None)
+        logger.warning("%s: the worker runs again", self._name)
+        return True
+
+    @property
+    def _name(self) -> str:
+        folder = self._arguments[0]
+        return f"{folder.parent.name}/{folder.name}"
+
+    def _refuse(self, why: str) -> None:
+        """Refuse what was asked for and what will be."""
+        with self._lock:
+            self.trouble = why
+            left = [(future, Refused(503, why)) for future in self._futures.values()]
             self._futures.clear()
-            if not self._loop.is_closed():
-                self._loop.call_soon_threadsafe(resolve, left)
+        if left and not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(resolve, left)
+
+    def _stop(self) -> None:
+        """Let go of a process that has stopped, or is of no use any more."""
+        if not self._closing.is_set():
+            self.process.kill()
+        self.process.join()
+        self._pipe.close()
 
     def close(self) -> None:
-        with contextlib.suppress(OSError):
-            self._pipe.send(None)
-        self.process.join()
-        self._reader.join()
-        self._pipe.close()
+        """Learn what waits, write a checkpoint, and stop."""
+        with self._lock:
+            self._closing.set()
+            with contextlib.suppress(OSError):
+                self._pipe.send(None)
+        self._thread.join()
 
 
 class ShardedModel:
@@ -167,8 +239,8 @@ class ShardedModel:
             raise
 
     @property
-    def alive(self) -> bool:
-        return all(worker.process.is_alive() for worker in self.workers)
+    def trouble(self) -> str | None:
+        return next((worker.trouble for worker in self.workers if worker.trouble is not None), None)
 
     async def _by(self) -> str:
         if not self.by:
@@ -204,7 +276,8 @@ class ShardedModel:
         return _joined([places for _, places, _, _ in parts], found)
 
     async def view(self, importance: bool) -> View:
-        return views.merged(await asyncio.gather(*(worker.ask("view", importance) for worker in self.workers)))
+        found = views.merged(await asyncio.gather(*(worker.ask("view", importance) for worker in self.workers)))
+        return found | {"restarts": sum(worker.restarts for worker in self.workers)}
 
     async def call(self, name: str, *args: Any) -> list[Any]:
         return list(await asyncio.gather(*(worker.ask("call", name, *args) for worker in self.workers)))

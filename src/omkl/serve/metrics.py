@@ -25,6 +25,7 @@ GAUGES = {
         "omkl_rollbacks_total",
         "Requests that were taken back because they could not be learned.",
     ),
+    "restarts": ("counter", "omkl_worker_restarts_total", "Restarts of worker processes that had stopped."),
     "rmse": ("gauge", "omkl_rmse", "Root mean squared error of the predictions before each row was learned."),
     "mae": ("gauge", "omkl_mae", "Mean absolute error."),
     "baseline_rmse": ("gauge", "omkl_baseline_rmse", "Root mean squared error of the running mean."),

@@ -12,7 +12,6 @@ from omkl.serve import metrics, openapi
 from omkl.serve.bodies import JSON, json_bytes, parse_json
 from omkl.serve.calls import Call, json_answer, number_of, wanted_type
 from omkl.serve.commands import Command
-from omkl.serve.handles import GONE
 from omkl.serve.limits import Refused, invalid
 from omkl.serve.service import Service, Start, options_of
 from omkl.serve.views import View, curves, errors
@@ -140,8 +139,8 @@ async def ready(call: Call) -> Response:
     if not call.service.ready or call.service.closing:
         raise Refused(503, "the service is starting or stopping")
     for name, handle in call.service.handles.items():
-        if not handle.alive:
-            raise Refused(503, f"{name}: {GONE}")
+        if handle.trouble is not None:
+            raise Refused(503, f"{name}: {handle.trouble}")
     return json_answer({"status": "ready", "models": len(call.service.handles)})
 
 
