@@ -1,7 +1,6 @@
 """Who may do what: tokens, slow clients, too many requests, and several workers."""
 
 import contextlib
-import os
 import signal
 import socket
 import time

@@ -6,7 +6,6 @@ import signal
 import threading
 import time
 from pathlib import Path
-from typing import Any
 
 import pytest
 from serving import Clients, Service, learned_alone, serving, some_rows
@@ -49,6 +48,22 @@ def test_killed_at_random_moments(tmp_path: Path) -> None:
 @pytest.mark.soak
 def test_killed_fifty_times(tmp_path: Path) -> None:
     killed(tmp_path, kills=50, rows=15_000, seconds=3.0, seed=1)
+
+
+@pytest.mark.slow
+def test_requests_about_models_are_remembered(tmp_path: Path) -> None:
+    options = ("--target", "y", "--task", "regression")
+    with serving(tmp_path / "state", *options) as service, Client(service.url) as client:
+        body = {"target": "y", "task": "regression"}
+        for name in ("a", "b"):
+            client.request("PUT", f"/v1/models/{name}", body, id=f"new {name}")
+        client.request("DELETE", "/v1/models/b", id="old")
+        service.kill()
+        service.start()
+        assert client.request("PUT", "/v1/models/a", body, id="new a")["name"] == "a"
+        assert client.request("DELETE", "/v1/models/b", id="old") == {"deleted": "b"}
+        with pytest.raises(ServiceError, match="no model 'b'"):
+            client.request("DELETE", "/v1/models/b", id="other")
 
 
 BY_KEY = ("--target", "y", "--task", "regression", "--by", "meter", "--learner", "sfg-mkl", "--workers", "2")
@@ -102,16 +117,19 @@ def test_workers_that_are_killed_are_started_again(tmp_path: Path) -> None:
 def until_ready(client: Client, wanted: bool) -> None:
     until = time.monotonic() + 60
     while time.monotonic() < until:
-        try:
-            client.request("GET", "/ready")
-            found = True
-        except ServiceError as error:
-            found = False
-            assert (error.status, "worker process" in str(error)) == (503, True)
-        if found == wanted:
+        status, text = ready(client)
+        assert status == 200 or (status == 503 and "worker process" in text)
+        if (status == 200) == wanted:
             return
         time.sleep(0.005)
     raise AssertionError
+
+
+def ready(client: Client) -> tuple[int, str]:
+    try:
+        return 200, client.request("GET", "/ready")["status"]
+    except ServiceError as error:
+        return error.status, str(error)
 
 
 @pytest.mark.slow
@@ -121,13 +139,10 @@ def test_a_worker_that_cannot_be_started_is_given_up(tmp_path: Path) -> None:
         for part in (tmp_path / "state").glob("*/worker-*/checkpoint.omkl"):
             part.write_bytes(b"damaged")
         os.kill(service.workers()[0], signal.SIGKILL)
-        until, found = time.monotonic() + sum(WAITS) + 120, ""
-        while "again and again" not in found and time.monotonic() < until:
+        until_ready(client, False)
+        until = time.monotonic() + sum(WAITS) + 120
+        while "again and again" not in ready(client)[1] and time.monotonic() < until:
+            assert ready(client)[0] == 503
             time.sleep(0.1)
-            with pytest.raises(ServiceError) as error:
-                client.request("GET", "/ready") if found else until_ready(client, False) or client.request(
-                    "GET", "/ready"
-                )
-            found = str(error.value)
-        assert "again and again" in found
+        assert "again and again" in ready(client)[1]
         assert service.stop() == 0

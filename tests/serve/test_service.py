@@ -338,6 +338,44 @@ def test_models_are_created_described_and_deleted(service: Service, tmp_path: Pa
     assert send(service, "GET", path)[0] == 404
 
 
+def test_models_are_created_and_removed_once_by_one_request(service: Service) -> None:
+    path, options = "/v1/models/once", b'{"target": "y", "task": "regression"}'
+    sent = {"content_type": JSON, "idempotency_key": "a"}
+    assert send(service, "PUT", path, options, **sent)[0] == 200
+    assert post(service, f"{path}/learn", ROWS[:3])[0] == 200
+    status, found = send(service, "PUT", path, options, **sent)  # the answer to the first was lost
+    assert (status, found["learned"]) == (200, 3)
+    assert send(service, "PUT", path, options, content_type=JSON)[0] == 409
+    assert send(service, "PUT", path, options, content_type=JSON, idempotency_key="b")[0] == 409
+    assert send(service, "PUT", path, b'{"target": "z", "task": "regression"}', **sent)[0] == 409
+    for _ in range(2):
+        assert send(service, "DELETE", path, idempotency_key="c") == (200, {"deleted": "once"})
+    assert send(service, "DELETE", path, idempotency_key="d")[0] == send(service, "DELETE", path)[0] == 404
+    assert send(service, "PUT", path, options, content_type=JSON)[0] == 200  # another model
+    assert send(service, "DELETE", path, idempotency_key="c") == (200, {"deleted": "once"})
+    assert send(service, "GET", path)[0] == 200  # the request removed the one before
+    status, found = send(service, "DELETE", "/v1/models/other", idempotency_key="c")
+    assert (status, found["error"]) == (409, "another request had this id: it removed 'once'; an id is for one request")
+    assert send(service, "DELETE", path)[0] == 200
+
+
+def test_a_client_whose_answers_are_lost_creates_and_removes_once(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = Client._send
+
+    def lost(self: Client, *request: Any) -> Any:
+        real(self, *request)
+        monkeypatch.setattr(Client, "_send", real)
+        raise ConnectionResetError
+
+    with Client(service.url, "lost") as client:
+        monkeypatch.setattr(Client, "_send", lost)
+        assert client.create(target="y", task="regression")["name"] == "lost"
+        monkeypatch.setattr(Client, "_send", lost)
+        assert client.delete() == {"deleted": "lost"}
+
+
 def test_metrics_are_those_of_prometheus(service: Service, client: Client) -> None:
     client.predict_then_learn(ROWS)
     time.sleep(1)  # what is shown may be a second old

@@ -1,5 +1,6 @@
 """One request: its options, its body, and what it asks a model for."""
 
+import hashlib
 import zlib
 from typing import Any
 from urllib.parse import parse_qsl
@@ -88,12 +89,22 @@ class Call:
         self.rows, self.raw = len(rows), body
         return rows, None, given, single
 
+    @property
+    def id(self) -> str | None:
+        """The id that the client has given this request."""
+        given = self.headers.get("idempotency-key")
+        if given is not None and not 0 < len(given) <= LONGEST_ID:
+            raise invalid(f"Idempotency-Key must have 1 to {LONGEST_ID} characters")
+        return given
+
+    def digest(self, content: bytes) -> str | None:
+        """Of the id and what is asked for; None without an id."""
+        return None if self.id is None else hashlib.sha256(json_bytes(self.id) + content).hexdigest()[:32]
+
     async def write(self, command: Command) -> Any:
         """Let the model learn; a request with an id that came before has the answer that it had then."""
-        given = self.headers.get("idempotency-key")
+        given = self.id
         if given is not None:
-            if not 0 < len(given) <= LONGEST_ID:
-                raise invalid(f"Idempotency-Key must have 1 to {LONGEST_ID} characters")
             content = json_bytes(command.rows) if command.raw is None else command.raw
             digest = zlib.crc32(json_bytes([command.kind, command.key, command.targets]) + content)
             if command.table is not None:

@@ -163,8 +163,7 @@ def _cells(command: Command, name: str) -> list[object]:
     array = command.arrays.get(name)
     if array is None:
         return [None] * command.size
-    cells: list[object] = labels(array) if pa.types.is_temporal(array.type) else array.to_pylist()
-    return cells
+    return list(labels(array) if pa.types.is_temporal(array.type) else array.to_pylist())
 
 
 def label_rows(found: object, limits: Limits) -> list[Row]:

@@ -87,11 +87,11 @@ class Client:
 
     def create(self, **options: Any) -> Any:
         """A new model, with the options of `omkl serve`: target, task, learner, by, key and others."""
-        return self.request("PUT", self._path(""), options)
+        return self.request("PUT", self._path(""), options, new_id())
 
     def delete(self) -> Any:
         """Remove the model and what it has learned."""
-        return self.request("DELETE", self._path(""))
+        return self.request("DELETE", self._path(""), id=new_id())
 
     def download(self) -> bytes:
         """The model as a file, for `omkl.from_bytes`."""
@@ -116,7 +116,7 @@ class Client:
             headers["Idempotency-Key"] = id
         if self._token is not None:
             headers["Authorization"] = f"Bearer {self._token}"
-        safe = method in ("GET", "PUT", "DELETE") or id is not None or "/predict" in path
+        safe = method == "GET" or id is not None or "/predict" in path
         for attempt in range(self.retries + 1):
             last = attempt == self.retries or not safe
             try:

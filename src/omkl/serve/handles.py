@@ -273,7 +273,8 @@ class ShardedModel:
         found = await asyncio.gather(
             *(self.workers[k].ask("predict", rows, table, want) for k, _, rows, table in parts)
         )
-        return _joined([places for _, places, _, _ in parts], found)
+        answers: list[Row] = _joined([places for _, places, _, _ in parts], found)
+        return answers
 
     async def view(self, importance: bool) -> View:
         found = views.merged(await asyncio.gather(*(worker.ask("view", importance) for worker in self.workers)))

@@ -60,9 +60,15 @@ class ServedModel:
             raise
 
     @classmethod
-    def create(cls, folder: Path, model: StreamModel, history: History | None, rows: int, source: str) -> None:
-        """A folder for a model that the service has not had before; it is there whole or not at all."""
-        progress = Progress({"seq": 0, "source": source}, records=rows)
+    def create(
+        cls, folder: Path, model: StreamModel, history: History | None, rows: int, source: str,
+        request: str | None = None,
+    ) -> None:  # fmt: skip
+        """A folder for a model that the service has not had before; it is there whole or not at all.
+
+        `source` says what it began with, and `request` which request asked for it.
+        """
+        progress = Progress({"seq": 0, "source": source, "request": request}, records=rows)
         new = folder.with_name(f"{TEMPORARY}new-{folder.name}")
         new.mkdir(parents=True, exist_ok=True)
         persist.save(Checkpoint(model, history, progress), new / CHECKPOINT)
@@ -104,7 +110,7 @@ class ServedModel:
     def _take(self, found: Checkpoint) -> None:
         self.model, self.history = found.model, found.history
         self.seq: int = found.progress.options["seq"]
-        self.source: str = found.progress.options["source"]
+        self.began = {name: value for name, value in found.progress.options.items() if name != "seq"}
         self.rows = found.progress.records
         self.model.coverages = (DEFAULT_COVERAGE,)
         self.model.notices.show = self.notices.append
@@ -220,7 +226,7 @@ class ServedModel:
             self.checkpoint_failed(str(error))
             return
         seq = self.seq
-        progress = Progress({"seq": seq, "source": self.source}, records=self.rows)
+        progress = Progress({"seq": seq, **self.began}, records=self.rows)
         data = persist.to_bytes(Checkpoint(self.model, self.history, progress))  # the thread that learns makes it
         self.rows_since = 0
         self._writing = threading.Thread(target=self._write, args=(data, seq), name="omkl-checkpoint")

@@ -36,11 +36,13 @@ async def create(call: Call) -> Response:
     name = call.name
     if kind == JSON:
         options, workers = options_of(parse_json(content))
-        await call.service.create(name, Start(name, None, options, workers))
+        await call.service.create(name, Start(name, None, options, workers), call.digest(content))
         return await describe(call)
     path = call.service.upload(content)
     try:
-        await call.service.create(name, Start(name, path, Options(target=call.query.get("target", ""))))
+        target = call.query.get("target", "")
+        digest = call.digest(json_bytes(target) + content)
+        await call.service.create(name, Start(name, path, Options(target=target)), digest)
     except ValueError as error:
         if isinstance(error, Refused):
             raise
@@ -51,9 +53,8 @@ async def create(call: Call) -> Response:
 
 
 async def delete(call: Call) -> Response:
-    name = call.service.resolved(call.name)
-    await call.service.delete(name)
-    return json_answer({"deleted": name})
+    call.check_options()
+    return json_answer({"deleted": await call.service.delete(call.name, call.digest(b""))})
 
 
 async def download(call: Call) -> Response:

@@ -37,9 +37,9 @@ def document(limits: Limits) -> Document:
         "/v1/models": {"get": _operation("All models", [], None, _json("Models"))},
         "/v1/models/{name}": {
             "get": _operation("A model, without its rows", [_NAME], None, _json("Model")),
-            "put": _operation("Create a model with nothing learned, or from a file", [_NAME, _TARGET],
+            "put": _operation("Create a model with nothing learned, or from a file", [_NAME, _TARGET, _ID],
                               _json("Options") | {"application/vnd.omkl": _BYTES}, _json("Model")),
-            "delete": _operation("Remove a model and what it has learned", [_NAME], None, _json("Object")),
+            "delete": _operation("Remove a model and what it has learned", [_NAME, _ID], None, _json("Object")),
         },
         "/v1/models/{name}/file": {"get": _operation(
             "The model as a file", [_NAME, _query("worker", {"type": "integer", "minimum": 0})], None,
@@ -89,7 +89,7 @@ _BYTES: Document = {"schema": {"type": "string", "format": "binary"}}
 _NAME: Document = {"name": "name", "in": "path", "required": True, "description": "- for the only model",
                    "schema": {"type": "string", "pattern": "^([a-z0-9][a-z0-9_-]{0,63}|-)$"}}  # fmt: skip
 _ID: Document = {"name": "Idempotency-Key", "in": "header", "required": False,
-                 "description": "A request with the same id is learned once, and has the same answer.",
+                 "description": "A request that comes again with the same id changes nothing, and is answered again.",
                  "schema": {"type": "string", "minLength": 1, "maxLength": 200, "pattern": "^[!-~]+$"}}  # fmt: skip
 _TARGET: Document = _query("target", {"type": "string", "description": "Of an estimator that does not know its name."})
 _FLAG: Document = {"type": "string", "enum": ["true", "false"]}

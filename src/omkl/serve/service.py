@@ -52,6 +52,8 @@ CHOSEN = (
     "horizon",
 )  # fmt: skip  of the options, by a request
 LARGEST_PARAMETER, MOST_VALUES = 10_000, 1_000
+DELETED = f"{TEMPORARY}deleted-"  # an empty folder remembers a request that removed a model: its digest, and the name
+MOST_DELETED = 1_000  # that are remembered
 FRESH = 0.9  # seconds for which a view is shown
 
 
@@ -91,8 +93,11 @@ class Service:
     async def start(self, wanted: list[Start]) -> None:
         """Open the models of the folder, and create those that are wanted and not there."""
         self.state.mkdir(parents=True, exist_ok=True)
-        for left in self.state.glob(f"{TEMPORARY}*"):
-            shutil.rmtree(left) if left.is_dir() else left.unlink()  # of a service that was killed
+        for left in self.state.glob(f"{TEMPORARY}*"):  # of a service that was killed
+            if left.name.startswith(DELETED):
+                empty(left)
+            else:
+                shutil.rmtree(left) if left.is_dir() else left.unlink()
         for start in wanted:
             folder = self.state / start.name
             if not folder.exists():
@@ -100,7 +105,7 @@ class Service:
             elif not self._parts(folder):
                 raise DataError(f"{folder}: there is something else than a model of omkl serve; give the model another "
                                 "name (NAME=FILE, --name), or another --state")  # fmt: skip
-            elif (source := self._source(folder)) != start.source():
+            elif (source := self._began(folder).get("source", "")) != start.source():
                 what = "another file" if source.startswith("file") else "other options"
                 raise DataError(f"{folder}: what was learned there began with {what}; give the model another name "
                                 "(NAME=FILE), another --state, or remove the folder")  # fmt: skip
@@ -123,9 +128,10 @@ class Service:
         workers = sorted(folder.glob(f"{WORKER}-*/{CHECKPOINT}"))
         return [folder] if (folder / CHECKPOINT).exists() else [path.parent for path in workers]
 
-    def _source(self, folder: Path) -> str:
+    def _began(self, folder: Path) -> dict[str, Any]:
+        """What a model began with."""
         found = persist.read(self._parts(folder)[0] / CHECKPOINT)
-        return str(found.progress.options.get("source")) if isinstance(found, Checkpoint) else ""
+        return found.progress.options if isinstance(found, Checkpoint) else {}
 
     def close(self) -> None:
         """Learn what waits, write checkpoints, and let go of the folder."""
@@ -137,10 +143,10 @@ class Service:
 
     # Models
 
-    def _create(self, start: Start) -> None:
+    def _create(self, start: Start, request: str | None = None) -> None:
         folder = self.state / start.name
         if start.workers == 1:
-            ServedModel.create(folder, *opened(start), start.source())
+            ServedModel.create(folder, *opened(start), start.source(), request)
             return
         new = folder.with_name(f"{TEMPORARY}new-{folder.name}")
         for k in range(start.workers):
@@ -148,22 +154,26 @@ class Service:
             if model.preparer.by is None:
                 raise DataError("--workers is for a model per key (--by): its keys are shared out among them")
             keep_share(model, k, start.workers)
-            ServedModel.create(new / f"{WORKER}-{k}", model, None, rows, start.source())
+            ServedModel.create(new / f"{WORKER}-{k}", model, None, rows, start.source(), request)
         new.rename(folder)
         persist.flush_folder(self.state)
 
-    async def create(self, name: str, start: Start) -> None:
-        """Add a model."""
+    async def create(self, name: str, start: Start, request: str | None = None) -> None:
+        """Add a model, unless it is the one that the same request added before."""
         check_name(name)
         async with self._changing:
             if name in self.handles:
+                if request is not None:
+                    began = await asyncio.to_thread(self._began, self.state / name)
+                    if began.get("request") == request:
+                        return
                 raise Refused(409, f"there is a model {name!r}; delete it first, or choose another name")
             if len(self.handles) >= self.limits.models:
                 raise Refused(409, f"there are {self.limits.models} models, as many as are allowed")
             if (self.state / name).exists():
                 raise Refused(409, f"the service's folder has something else called {name!r}; choose another name")
             try:
-                await asyncio.to_thread(self._create, start)  # others are answered meanwhile
+                await asyncio.to_thread(self._create, start, request)  # others are answered meanwhile
                 self.handles[name] = await asyncio.to_thread(self._opened, name, asyncio.get_running_loop())
             except BaseException as error:
                 for left in (self.state / name, self.state / f"{TEMPORARY}new-{name}"):
@@ -172,18 +182,33 @@ class Service:
                     raise unwritable(error) from None
                 raise
 
-    async def delete(self, name: str) -> None:
-        """Remove a model and what it has learned."""
+    async def delete(self, name: str, request: str | None = None) -> str:
+        """Remove a model and what it has learned, unless the same request removed it before; returns its name."""
         async with self._changing:
+            if request is not None and (before := list(self.state.glob(f"{DELETED}{request}-*"))):
+                removed = before[0].name.removeprefix(f"{DELETED}{request}-")
+                if name not in ("-", removed):
+                    raise Refused(409, f"another request had this id: it removed {removed!r}; an id is for one request")
+                return removed
             handle = self.get(name)
             name = self.resolved(name)
             del self.handles[name]
             await asyncio.to_thread(handle.close)
-            old = self.state / f"{TEMPORARY}old-{secrets.token_hex(4)}"
-            (self.state / name).rename(old)
-            await asyncio.to_thread(shutil.rmtree, old)
+            await asyncio.to_thread(self._remove, name, request)
             self._views = {key: value for key, value in self._views.items() if key[0] != name}
             self.meters.forget(name)
+            return name
+
+    def _remove(self, name: str, request: str | None) -> None:
+        """Rename a model's folder and remove what it contains; the empty folder remembers the request."""
+        prefix = f"{TEMPORARY}old-{secrets.token_hex(4)}" if request is None else f"{DELETED}{request}"
+        old = (self.state / name).rename(self.state / f"{prefix}-{name}")
+        persist.flush_folder(self.state)
+        empty(old)
+        if request is None:
+            old.rmdir()
+        for oldest in sorted(self.state.glob(f"{DELETED}*"), key=os.path.getmtime)[:-MOST_DELETED]:
+            oldest.rmdir()
 
     def upload(self, content: bytes) -> str:
         """A file with these bytes, which the caller removes."""
@@ -228,6 +253,12 @@ class Service:
             with contextlib.suppress(Refused):
                 out[name] = await view(name)
         return out
+
+
+def empty(folder: Path) -> None:
+    """Remove what a folder contains."""
+    for left in folder.iterdir():
+        shutil.rmtree(left) if left.is_dir() else left.unlink()
 
 
 def unwritable(error: OSError) -> Refused:
