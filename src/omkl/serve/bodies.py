@@ -60,9 +60,9 @@ def parse_rows(body: bytes, kind: str, limits: Limits) -> tuple[list[Row], Colum
     return [checked_row(row, number, limits, names) for number, row in enumerate(found, 1)], None, single
 
 
-def check_names(body: bytes, kind: str, rows: list[Row]) -> None:
+def check_names(body: bytes, kind: str, rows: list[Row], columns: Columns | None) -> None:
     """Refuse rows in which a column comes twice, of which a parser keeps one; `rows` are what was parsed."""
-    members = sum(map(len, rows))
+    members = sum(map(len, rows)) if columns is None else len(columns) * len(rows)
     if len(body) < 4096 and body.count(b":") == members:
         return
     if (most := most_members(body)) == members:

@@ -85,7 +85,7 @@ class Call:
             self.rows = table.num_rows
             return [], table, given, False
         rows, self.columns, single = parse_rows(body, given, self.service.limits)
-        bodies.check_names(body, given, rows)
+        bodies.check_names(body, given, rows, self.columns)
         self.rows, self.raw = len(rows), body
         return rows, None, given, single
 

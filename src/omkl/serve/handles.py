@@ -31,6 +31,7 @@ from omkl.stream.targets import labels
 
 T = TypeVar("T")
 PREDICTORS = 2  # threads that predict
+YOUNG = 20_000  # objects that are new when the garbage collector looks at them
 WAITS = (0.0, 1.0, 2.0, 4.0, 8.0)  # seconds before each attempt to restart a worker, after which it is given up
 STEADY = 60.0  # seconds after which a worker that runs has all its attempts again
 RESTARTING = "a worker process has stopped and is being restarted; send the request again, with the same id"
@@ -340,6 +341,12 @@ def resolve(answers: list[tuple["asyncio.Future[Any]", Any]]) -> None:
             future.set_result(answer)
 
 
+def freeze() -> None:
+    """Leave less to the garbage collector, which large requests call again and again, and for nothing."""
+    gc.freeze()  # modules and models
+    gc.set_threshold(YOUNG)
+
+
 def work(pipe: "multiprocessing.connection.Connection", folder: Path, limits: Limits, every: int) -> None:
     """The main function of a worker process."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the service stops its workers
@@ -372,7 +379,7 @@ def work(pipe: "multiprocessing.connection.Connection", folder: Path, limits: Li
                 ]
             )
 
-    gc.freeze()  # see server.py
+    freeze()
     pipe.send("ready")
     while True:
         try:

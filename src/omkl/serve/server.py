@@ -15,6 +15,7 @@ from omkl.log import logger
 from omkl.serve.access import LOOPBACK, Tokens
 from omkl.serve.app import make_app
 from omkl.serve.bodies import json_bytes
+from omkl.serve.handles import freeze
 from omkl.serve.limits import Limits
 from omkl.serve.service import Service, Start
 from omkl.stream.raw import DataError
@@ -169,7 +170,7 @@ async def _serve(
     service = Service(state, limits, every)
     try:
         await service.start(wanted)
-        gc.freeze()  # modules and models, which every large request would have the garbage collector look through
+        freeze()
         config = uvicorn.Config(
             make_app(service, tokens), http=protocol(limits), loop="none", log_config=None, access_log=False,
             proxy_headers=False,

@@ -74,8 +74,9 @@ class Store:
                           "learning goes on when they can")  # fmt: skip
         with self._transaction():
             self._db.execute("INSERT INTO records VALUES (?, ?, ?)", (seq, zlib.crc32(body), body))
-            self._db.executemany("INSERT INTO ids VALUES (?, ?, ?, ?, NULL)",
-                                 [(seq, place, *given) for place, given in ids])  # fmt: skip
+            if ids:
+                self._db.executemany("INSERT INTO ids VALUES (?, ?, ?, ?, NULL)",
+                                     [(seq, place, *given) for place, given in ids])  # fmt: skip
             self._write_answers()
         self.bytes += len(body)
         self._written()
@@ -147,9 +148,11 @@ class Store:
             self._written()
 
     def _write_answers(self) -> None:
-        self._db.executemany("DELETE FROM ids WHERE seq = ? AND place = ?", self._forgotten)
-        self._db.executemany("UPDATE ids SET answer = ? WHERE seq = ? AND place = ?",
-                             [(answer, *key) for key, answer in self._unwritten.items()])  # fmt: skip
+        if self._forgotten:
+            self._db.executemany("DELETE FROM ids WHERE seq = ? AND place = ?", self._forgotten)
+        if self._unwritten:
+            self._db.executemany("UPDATE ids SET answer = ? WHERE seq = ? AND place = ?",
+                                 [(answer, *key) for key, answer in self._unwritten.items()])  # fmt: skip
 
     def _written(self) -> None:
         self._unwritten.clear()

@@ -6,6 +6,7 @@ that of the latest rows the more, the likelier they make a change, and once ther
 """
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -125,11 +126,18 @@ def half_width(half_widths: Matrix, coverage: float) -> Vector:
     check_coverage(coverage)
     if coverage < LEVELS[0]:
         return half_widths[..., 0] * (coverage / LEVELS[0])  # (G47)
+    low, share = _between_levels(coverage)
+    log_low, log_high = np.log(half_widths[..., low]), np.log(half_widths[..., low + 1])
+    out: Vector = np.exp(log_low + share * (log_high - log_low))  # (G47)
+    return out
+
+
+@lru_cache
+def _between_levels(coverage: float) -> tuple[int, float]:
+    """The level below a coverage, and how far the coverage is on the way to the next."""
     place = np.interp(coverage, LEVELS, np.arange(len(LEVELS)))
     low = min(int(place), len(LEVELS) - 2)
-    log_low, log_high = np.log(half_widths[..., low]), np.log(half_widths[..., low + 1])
-    out: Vector = np.exp(log_low + (place - low) * (log_high - log_low))  # (G47)
-    return out
+    return low, float(place - low)
 
 
 def interval(prediction: Matrix, width: Vector | float) -> Matrix:
