@@ -32,6 +32,27 @@ def test_only_columns_of_nothing_but_plain_numbers_may_be_parsed_as_such():
     assert encoder.plain_numbers() == {"plain", "gaps"}
 
 
+@pytest.mark.parametrize("odd", [None, np.nan, 1e101, -1e101, "gap", "text", "coded"])
+def test_numbers_that_are_taken_as_they_are_make_the_same_features(odd: object, monkeypatch: pytest.MonkeyPatch):
+    """As those of a column that may hold anything."""
+    rng = np.random.default_rng(0)
+    cells: list[Any] = rng.normal(size=40).tolist()
+    first: list[Any] = ["1", "2.5", {"gap": None, "text": "red"}.get(str(odd), "3"), "red" if odd == "text" else "4"]
+    if isinstance(odd, float):
+        cells[17] = odd
+    found = []
+    for quick in (True, False):
+        told: list[str] = []
+        encoder = Encoder(lambda about, text: told.append(text), categorical=("a",) if odd == "coded" else ())  # noqa: B023
+        if not quick:
+            monkeypatch.setattr(Encoder, "_is_plain", lambda *_: False)
+        encoder.encode(Batch(np.arange(4), {"a": pa.array(first)}))
+        encoded = encoder.encode(Batch(np.arange(40), {"a": pa.array(np.array(cells))}))
+        found.append((encoder.body(), told, encoder.plain_numbers(),
+                      {name: values.tolist() for name, values in encoded.features.items()}))  # fmt: skip
+    assert repr(found[0]) == repr(found[1])
+
+
 def test_a_batch_without_rows_has_every_feature_and_no_value():
     encoder = encoder_of(a=["1", "2"] * 2, b=["red", "blue"] * 2)
     known = set(encoder.features)

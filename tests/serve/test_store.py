@@ -1,6 +1,7 @@
 """The log: what is there after a crash, a full disk, damage and a clock that was set back."""
 
 import contextlib
+import itertools
 import os
 import shutil
 import subprocess
@@ -9,6 +10,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import orjson
+import pyarrow as pa
 import pytest
 from serving import learned_alone, some_rows
 
@@ -16,13 +19,15 @@ from omkl import persist
 from omkl.errors import ModelFileError
 from omkl.notices import Notices
 from omkl.serve import checks
-from omkl.serve.bodies import json_bytes
+from omkl.serve.bodies import ARROW, JSON, LINES, answer_body, arrow_bytes, batch_of, json_bytes, parse_rows, read_arrow
 from omkl.serve.commands import Command, decode, encode
 from omkl.serve.limits import Limits, Refused
 from omkl.serve.model import CHECKPOINT, LOG, Answer, ServedModel
 from omkl.serve.store import RequestId, Store
+from omkl.serve.turns import Turns
 from omkl.serve.writer import Writer
 from omkl.stream.checkpoint import Checkpoint, Progress
+from omkl.stream.model import PIECE
 from omkl.stream.options import Options
 from omkl.stream.raw import DataError
 from omkl.stream.run import new_model
@@ -96,6 +101,89 @@ def test_how_rows_are_sent_changes_nothing(tmp_path: Path, options: dict[str, An
     assert found[0] == found[1]
 
 
+@pytest.mark.parametrize("options", [{}, {"key": "order"}, {"by": "town", "learner": "sfg-mkl"}])
+def test_the_format_of_rows_changes_nothing(tmp_path: Path, options: dict[str, Any]) -> None:
+    """Many rows in JSON, and tables of Arrow, come as columns; what is learned is that of the same rows."""
+    rows = [{**row, "order": k, "even": k % 2 == 0} for k, row in enumerate(some_rows(700, 5))]
+    formats = {
+        "rows": lambda part: Command("rows", part),
+        JSON: lambda part: parsed(orjson.dumps(part), JSON),
+        LINES: lambda part: parsed(b"\n".join(map(orjson.dumps, part)), LINES),
+        ARROW: lambda part: Command("rows", table=read_arrow(arrow_bytes(pa.Table.from_pylist(part)), Limits())),
+    }
+    found = []
+    for name, made_of in formats.items():
+        served = made(tmp_path / name.rpartition("/")[2], **options)
+        answers = []
+        for start, stop in ((0, 100), (100, 630), (630, 700)):
+            command = made_of(rows[start:stop])
+            assert (command.arrays is None) == (name == "rows")
+            served.check(command)
+            (answer,) = logged(served, [command])
+            body = answer_body(answer, ARROW if name == ARROW else JSON, single=False)  # type: ignore[arg-type]
+            answers += flat(pa.ipc.open_stream(body).read_all().to_pylist() if name == ARROW else orjson.loads(body))
+        recent = [{cell: value for cell, value in flat([row])[0].items() if cell != "row"} for _, row in served.recent]
+        history = persist.to_bytes(Checkpoint(served.model, served.history, Progress({}, 0)))
+        found.append((answers, recent, [row for row, _ in served.recent], history))
+        served.close()
+    assert found[0] == found[1] == found[2] == found[3]
+
+
+def parsed(body: bytes, kind: str) -> Command:
+    rows, columns, _ = parse_rows(body, kind, Limits())
+    return Command("rows", rows, columns, raw=body, lines=kind == LINES)
+
+
+def flat(answers: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Without the ends of an interval as a list, and without cells that are empty."""
+    out = []
+    for answer in answers:
+        low, high = answer.get("interval") or (None, None)
+        cells = {"interval.lower": low, "interval.upper": high} | answer
+        out.append({name: cell for name, cell in cells.items() if name != "interval" and cell is not None})
+    return out
+
+
+def test_predictions_have_their_turn_between_the_pieces_of_a_batch(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = some_rows(820, 3)
+    served, learned = made(tmp_path / "m"), list[int]()
+    learn(served, rows[:20])
+    pause = Turns.pause
+
+    def noted(self: Turns) -> None:
+        self.__exit__()
+        learned.append(served.model.learned)
+        served.predict(batch_of(rows[:1], 1), (0.9,))
+        self.__enter__()
+        pause(self)
+
+    monkeypatch.setattr(Turns, "pause", noted)
+    learn(served, rows[20:720])
+    assert {256, 512} <= set(learned)
+    assert max(b - a for a, b in itertools.pairwise([20, *learned, 720])) <= PIECE
+    learned.clear()
+    learn(served, [{**row, "new": 1.0} for row in rows[720:]])  # a column begins: the model is not whole in between
+    assert not learned
+    assert served.to_bytes() == persist.to_bytes(
+        learned_alone([*rows[:720], *({**r, "new": 1.0} for r in rows[720:])])[0]
+    )
+    served.close()
+
+
+def test_an_answer_in_arrow_comes_again(tmp_path: Path) -> None:
+    served = made(tmp_path / "m")
+    answered: list[tuple[Command, Answer]] = []
+    writer = Writer(served, answered.extend)
+    for _ in range(2):
+        writer.submit(Command("rows", table=pa.Table.from_pylist(ROWS), id=RequestId("again", 1)))
+    writer.close()
+    first, second = (answer_body(answer, ARROW, single=False) for _, answer in answered)  # type: ignore[arg-type]
+    assert served.rows == len(ROWS)
+    assert pa.ipc.open_stream(first).read_all().equals(pa.ipc.open_stream(second).read_all())
+
+
 def test_delayed_targets_are_learned_in_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     rows = [{**row, "order": f"{k}"} for k, row in enumerate(some_rows(60, 3))]
     found, held = [], list[int]()
@@ -118,8 +206,6 @@ def test_delayed_targets_are_learned_in_pieces(tmp_path: Path, monkeypatch: pyte
 
 
 def test_records_come_back_as_they_were() -> None:
-    import pyarrow as pa
-
     group = [Command("rows", [{"a": 1, "y": 2}], raw=b'{"a": 1, "y": 2}'),
              Command("rows", raw=b'{"a": {"b": 1}}\n', lines=True, targets=True, id=RequestId("x", 5))]  # fmt: skip
     first, second = decode(encode(group))
@@ -417,8 +503,6 @@ def test_a_full_disk(small_disk: Path) -> None:
 
 
 def _batch(rows: list[dict[str, Any]]) -> Any:
-    from omkl.serve.bodies import batch_of
-
     return batch_of(rows, 1)
 
 

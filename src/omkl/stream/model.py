@@ -34,7 +34,7 @@ from omkl.stream.prepare import Prepared, Preparer
 from omkl.stream.raw import DataError
 from omkl.stream.waiting import LATE, LEARN, PREDICT, WaitingRows
 
-PIECE = 256  # rows that are learned without a pause; the last of them has a multiple of it for a number
+PIECE = 256  # rows at most that are learned without a pause; one comes after each multiple of it
 
 
 class Observer(Protocol):
