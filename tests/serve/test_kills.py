@@ -112,6 +112,7 @@ def test_workers_that_are_killed_are_started_again(tmp_path: Path) -> None:
         assert b'omkl_worker_restarts_total{model="model"} 3' in client.request("GET", "/metrics")
         assert predictions == [learned_alone(own, by="meter", learner="sfg-mkl")[1] for own in rows]
         assert service.stop() == 0
+    assert "records of the log replayed" in (tmp_path / "killed.log").read_text()  # what a worker logs is not lost
 
 
 def until_ready(client: Client, wanted: bool) -> None:

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import gc
+import logging
 import multiprocessing
 import multiprocessing.connection
 import os
@@ -13,6 +14,7 @@ import zlib
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from logging.handlers import QueueHandler
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
@@ -36,6 +38,7 @@ WAITS = (0.0, 1.0, 2.0, 4.0, 8.0)  # seconds before each attempt to restart a wo
 STEADY = 60.0  # seconds after which a worker that runs has all its attempts again
 RESTARTING = "a worker process has stopped and is being restarted; send the request again, with the same id"
 GONE = "a worker process has stopped again and again; see the log, and restart the service"
+LOGGED = 0  # in place of a request's number: a record for the log
 WORKER = "worker"  # and its number: the folder of a worker
 
 
@@ -127,14 +130,15 @@ class Worker:
         """Start the process, and wait until it has recovered."""
         context = multiprocessing.get_context("spawn")
         self._pipe, other = context.Pipe()
-        self.process = context.Process(target=work, args=(other, *self._arguments), daemon=True)
+        self.process = context.Process(target=work, args=(other, *self._arguments, logger.level), daemon=True)
         try:
             self.process.start()
         finally:
             other.close()
         self._started = time.monotonic()
         try:
-            ready = self._pipe.recv()
+            while isinstance(ready := self._pipe.recv(), list):
+                self._deliver(ready)
         except (EOFError, OSError):
             ready = Refused(500, f"{self._arguments[0]}: the worker did not start")
         if isinstance(ready, Exception):
@@ -159,8 +163,7 @@ class Worker:
         while True:
             with contextlib.suppress(Exception):  # the worker has stopped, or has sent what is no answer
                 while True:
-                    found = [(self._futures.pop(number), answer) for number, answer in self._pipe.recv()]
-                    self._loop.call_soon_threadsafe(resolve, found)
+                    self._deliver(self._pipe.recv())
             self._refuse(CLOSING if self._closing.is_set() else RESTARTING)
             self._stop()
             if time.monotonic() - self._started > STEADY:
@@ -175,6 +178,15 @@ class Worker:
                     return
                 runs = self._restart(WAITS[attempts])
                 attempts += 1
+
+    def _deliver(self, sent: list[tuple[int, Any]]) -> None:
+        """Answers, by the number of their requests, and what the worker logs."""
+        for number, record in sent:
+            if number == LOGGED:
+                logger.handle(record)
+        found = [(self._futures.pop(number), answer) for number, answer in sent if number != LOGGED]
+        if found:
+            self._loop.call_soon_threadsafe(resolve, found)
 
     def _restart(self, wait: float) -> bool:
         """Start the process again after so many seconds; whether it runs."""
@@ -347,7 +359,21 @@ def freeze() -> None:
     gc.set_threshold(YOUNG)
 
 
-def work(pipe: "multiprocessing.connection.Connection", folder: Path, limits: Limits, every: int) -> None:
+class ToService(QueueHandler):
+    """Hands records of a worker's log over to the service, which knows where the log goes."""
+
+    def __init__(self, send: Callable[[list[tuple[int, Any]]], None]) -> None:
+        logging.Handler.__init__(self)
+        self._send = send
+
+    def enqueue(self, record: logging.LogRecord) -> None:
+        with contextlib.suppress(OSError):  # the service has gone
+            self._send([(LOGGED, record)])
+
+
+def work(
+    pipe: "multiprocessing.connection.Connection", folder: Path, limits: Limits, every: int, log_level: int
+) -> None:
     """The main function of a worker process."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the service stops its workers
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
@@ -357,6 +383,8 @@ def work(pipe: "multiprocessing.connection.Connection", folder: Path, limits: Li
         with sending:
             pipe.send(found)
 
+    logger.setLevel(log_level)
+    logger.addHandler(ToService(send))
     try:
         served = ServedModel(folder, limits)
     except Exception as error:
@@ -369,18 +397,15 @@ def work(pipe: "multiprocessing.connection.Connection", folder: Path, limits: Li
     def attempt(number: int, action: Callable[..., Any], *args: Any) -> None:
         try:
             send([(number, action(*args))])
+        except (ValueError, ArithmeticError) as error:  # of the model, about the rows
+            send([(number, error)])
         except Exception as error:
-            send(
-                [
-                    (
-                        number,
-                        error if isinstance(error, (ValueError, ArithmeticError)) else Refused(500, "internal error"),
-                    )
-                ]
-            )
+            logger.error("%s: internal error", folder.name, exc_info=error)
+            send([(number, Refused(500, "internal error"))])
 
     freeze()
-    pipe.send("ready")
+    with sending:
+        pipe.send("ready")
     while True:
         try:
             message = pipe.recv()
