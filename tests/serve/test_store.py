@@ -105,6 +105,9 @@ def test_how_rows_are_sent_changes_nothing(tmp_path: Path, options: dict[str, An
 def test_the_format_of_rows_changes_nothing(tmp_path: Path, options: dict[str, Any]) -> None:
     """Many rows in JSON, and tables of Arrow, come as columns; what is learned is that of the same rows."""
     rows = [{**row, "order": k, "even": k % 2 == 0} for k, row in enumerate(some_rows(700, 5))]
+    if "key" in options:
+        for k in range(10):  # rows that wait, and their targets
+            rows[200 + k]["y"], rows[640 + k]["order"] = None, 200 + k
     formats = {
         "rows": lambda part: Command("rows", part),
         JSON: lambda part: parsed(orjson.dumps(part), JSON),

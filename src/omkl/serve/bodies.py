@@ -286,8 +286,10 @@ def arrow_bytes(table: pa.Table) -> bytes:
     return out.getvalue()
 
 
-def answer_body(answers: list[Row] | pa.Table, kind: str, single: bool) -> bytes:
+def answer_body(answers: list[Row] | bytes | pa.Table, kind: str, single: bool) -> bytes:
     """Answers for the rows of a request, in the format in which they came."""
+    if isinstance(answers, bytes):
+        return answers
     if isinstance(answers, pa.Table):
         return arrow_bytes(answers)
     if kind == ARROW:

@@ -36,7 +36,7 @@ RECENT = 64  # rows that the dashboard knows
 NOTICES = 20
 CHECKPOINT, LOG = "checkpoint.omkl", "log.sqlite"
 TEMPORARY = ".omkl-serve-"  # how the names begin of what is removed at the next start
-Answer: TypeAlias = list[Row] | pa.Table | Row | Refused
+Answer: TypeAlias = list[Row] | bytes | pa.Table | Row | Refused  # bytes are JSON
 
 
 class ServedModel:
@@ -147,7 +147,7 @@ class ServedModel:
         for command, answer in zip(group, out, strict=True):
             if command.id is not None:
                 rows = answer.to_pylist() if isinstance(answer, pa.Table) else answer
-                self.store.keep_answer(seq, command.id, json_bytes(rows))
+                self.store.keep_answer(seq, command.id, rows if isinstance(rows, bytes) else json_bytes(rows))
         return out
 
     def _learn_rows(self, group: list[Command]) -> list[Answer]:
@@ -174,6 +174,8 @@ class ServedModel:
             first, self.rows = self.rows + 1, self.rows + command.size
             own = slice(first - start, self.rows + 1 - start)
             out.append({"learned": command.size, "row": first} if command.targets else answers[own])
+        if columns is not None and table is None and not of_none and not group[0].lines:
+            out = [json_bytes(answers)]  # while the rows are in the processor's cache
         return out
 
     def _run(self, batch: Batch) -> Predictions:
