@@ -253,8 +253,8 @@ def quoted(results: Mapping[str, Any]) -> dict[str, str]:
     fast = all(many[budget]["json"]["share_of_library"] >= WANTED_SHARE for budget in BUDGETS)
     about = (f"GraphMKL with `budget={BUDGET}` and {INPUTS} inputs; {one['seconds']:.0f} seconds of single "
              f"rows over {results['connections']} connections. Client and server shared {machine['cores']} cores "
-             f"({machine['processor']}); times are those between the first byte of a request, which was made before, and "
-             f"the last of its answer. The load average was {one['load'][0]:.1f} before and "
+             f"({machine['processor']}); times are those between the first byte of a request, which was made before, "
+             f"and the last of its answer. The load average was {one['load'][0]:.1f} before and "
              f"{one['load'][1]:.1f} after it, of which they are 2. The server's memory, at equal distances: "
              f"{memory} MB. The aim of {WANTED_PER_SECOND:,} single rows a second, 99 % of them within "
              f"{WANTED_P99_MS} ms, was {'reached' if reached else 'not reached'}; that of batches at "

@@ -21,6 +21,7 @@ from omkl.notices import Notices
 from omkl.serve import checks
 from omkl.serve.bodies import ARROW, JSON, LINES, answer_body, arrow_bytes, batch_of, json_bytes, parse_rows, read_arrow
 from omkl.serve.commands import Command, decode, encode
+from omkl.serve.handles import _joined
 from omkl.serve.limits import Limits, Refused
 from omkl.serve.model import CHECKPOINT, LOG, Answer, ServedModel
 from omkl.serve.store import RequestId, Store
@@ -173,6 +174,17 @@ def test_predictions_have_their_turn_between_the_pieces_of_a_batch(
         learned_alone([*rows[:720], *({**r, "new": 1.0} for r in rows[720:])])[0]
     )
     served.close()
+
+
+def test_answers_of_several_workers_have_the_order_of_the_rows() -> None:
+    places = [[0, 3], [1, 2]]
+    first = pa.table({"row": [1, 2], "prediction": [0.5, None]})
+    second = pa.table({"row": [1, 2], "prediction": [1.5, 2.5]})
+    wanted = [{"row": 1, "prediction": 0.5}, {"row": 1, "prediction": 1.5}, {"row": 2, "prediction": 2.5},
+              {"row": 2, "prediction": None}]  # fmt: skip
+    assert _joined(places, [first, second]).to_pylist() == wanted
+    for found in ([first.to_pylist(), second], [first, second.to_pylist()], [first.to_pylist(), second.to_pylist()]):
+        assert _joined(places, found) == wanted  # the others repeat what they had answered before
 
 
 def test_an_answer_in_arrow_comes_again(tmp_path: Path) -> None:

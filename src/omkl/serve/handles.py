@@ -224,8 +224,8 @@ class Worker:
         """Let go of a process that has stopped, or is of no use any more."""
         if not self._closing.is_set():
             self.process.kill()
-        self.process.join()
         self._pipe.close()
+        self.process.join()
 
     def close(self) -> None:
         """Learn what waits, write a checkpoint, and stop."""
@@ -337,8 +337,9 @@ def _joined(places: list[Sequence[int]], found: Sequence[Any]) -> Any:
         order = np.argsort(np.concatenate(places))
         return pa.concat_tables(found, promote_options="permissive").take(order)
     out: dict[int, Row] = {}
-    for own, answers in zip(places, found, strict=True):
-        out |= dict(zip(own, answers, strict=True))
+    for own, answers in zip(places, found, strict=True):  # of a request that was sent again, some may be tables
+        rows = answers.to_pylist() if isinstance(answers, pa.Table) else answers
+        out |= dict(zip(own, rows, strict=True))
     return [out[k] for k in sorted(out)]
 
 
