@@ -45,7 +45,7 @@ def test_numbers_that_are_taken_as_they_are_make_the_same_features(odd: object, 
         told: list[str] = []
         encoder = Encoder(lambda about, text: told.append(text), categorical=("a",) if odd == "coded" else ())  # noqa: B023
         if not quick:
-            monkeypatch.setattr(Encoder, "_is_plain", lambda *_: False)
+            monkeypatch.setattr(Column, "takes_as_numbers", lambda *_: False)
         encoder.encode(Batch(np.arange(4), {"a": pa.array(first)}))
         encoded = encoder.encode(Batch(np.arange(40), {"a": pa.array(np.array(cells))}))
         found.append((encoder.body(), told, encoder.plain_numbers(),

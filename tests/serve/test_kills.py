@@ -13,7 +13,7 @@ from serving import Clients, Service, learned_alone, serving, some_rows
 from omkl import persist
 from omkl.serve import Client
 from omkl.serve.client import ServiceError
-from omkl.serve.handles import WAITS
+from omkl.serve.workers import WAITS
 
 
 def killed(folder: Path, kills: int, rows: int, seconds: float, seed: int) -> None:

@@ -53,6 +53,12 @@ class Column:
         demand(self.kind in (None, "category") or not (declared or self.coded), "a column of categories holds numbers")
         claims.string(self.own, "the feature of a column")
 
+    def takes_as_numbers(self, array: pa.Array, largest: float) -> bool:
+        """Whether there have been only numbers, and these cells are numbers up to `largest`, none missing."""
+        if self.kind != "number" or self.gaps or self.categories or not pa.types.is_float64(array.type):
+            return False
+        return not array.null_count and bool(np.abs(array.to_numpy()).max() <= largest)
+
     def new_values(self, strings: pa.Array) -> set[str]:
         """Those that are not categories yet."""
         return {text for text in pc.unique(strings).to_pylist() if text is not None} - set(self.categories)

@@ -199,7 +199,7 @@ class Encoder:
 
     def _features(self, name: str, column: Column, array: pa.Array, learn: bool, out: Encoded) -> None:
         own = column.own
-        if self._is_plain(name, column, array):
+        if own in self.features and column.takes_as_numbers(array, LARGEST):
             out.features[own] = array.to_numpy()
             return
         begun = column.kind is not None
@@ -227,13 +227,6 @@ class Encoder:
             self._put(out, f"{own} missing", gaps.astype(float), int(np.argmax(gaps)), 0.0, learn)
         elif column.gaps:
             self._put(out, f"{own} missing", gaps.astype(float), 0, 0.0, learn)
-
-    def _is_plain(self, name: str, column: Column, array: pa.Array) -> bool:
-        """Whether all cells are numbers that a known column of nothing but numbers takes as they are."""
-        if column.kind != "number" or not pa.types.is_float64(array.type) or array.null_count:
-            return False
-        mixed = column.gaps or column.categories or column.coded or name in self.categorical
-        return not mixed and column.own in self.features and bool(np.abs(array.to_numpy()).max() <= LARGEST)
 
     def _read(self, name: str, column: Column, array: pa.Array, learn: bool) -> "Cells":
         """What each cell is; the first number or timestamp decides which of the two the column holds."""

@@ -53,9 +53,12 @@ def parse_rows(body: bytes, kind: str, limits: Limits) -> tuple[list[Row], Colum
     if cells is not None and len(cells) <= limits.columns and max(map(len, cells), default=0) <= limits.text:
         kinds = {name: plain_type(own, limits) for name, own in cells.items()}
         if None not in kinds.values():
-            # made at once, while the cells are in the processor's cache
-            columns = {name: column_of(own, kinds[name]) for name, own in cells.items()} if len(found) > FEW else None
-            return found, columns, single
+            floats = {name for name, kind in kinds.items() if kind is float}
+            # columns are made at once, while the cells are in the processor's cache
+            made = (
+                (name, pa.array(own, pa.float64()) if name in floats else of_cells(own)) for name, own in cells.items()
+            )
+            return found, dict(made) if len(found) > FEW else None, single
     names: dict[str, str] = {}
     return [checked_row(row, number, limits, names) for number, row in enumerate(found, 1)], None, single
 
@@ -147,19 +150,12 @@ def columns_of(rows: Sequence[Any]) -> dict[str, list[Any]] | None:
 def plain_type(cells: list[Any], limits: Limits) -> type | None:
     """The type of cells about which `checked_row` has nothing to say; None of others."""
     kinds = set(map(type, cells))
-    kind: type = next(iter(kinds)) if len(kinds) == 1 else object
-    if kind is int:
+    plain = kinds <= {float, bool, NoneType}
+    if kinds == {int}:
         plain = min(cells) > -(2**63) and max(cells) < 2**63
-    elif kind is str:
+    elif kinds == {str}:
         plain = max(map(len, cells)) <= limits.text
-    else:
-        plain = kinds <= {float, bool, NoneType}
-    return kind if plain else None
-
-
-def column_of(cells: list[Any], kind: type | None) -> pa.Array:
-    """A column of cells, faster where all are known to be floats."""
-    return pa.array(cells, pa.float64()) if kind is float else of_cells(cells)
+    return (kinds.pop() if len(kinds) == 1 else object) if plain else None
 
 
 def shown(name: str) -> str:
@@ -272,9 +268,7 @@ def table_columns(table: pa.Table) -> Columns:
 
 def whole(column: pa.ChunkedArray) -> pa.Array:
     """A column in one piece."""
-    if column.num_chunks == 1:
-        return column.chunk(0)
-    found = column.combine_chunks()
+    found = column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
     return found.chunk(0) if isinstance(found, pa.ChunkedArray) and found.num_chunks else found
 
 

@@ -15,9 +15,9 @@ from omkl.log import logger
 from omkl.serve.access import LOOPBACK, Tokens
 from omkl.serve.app import make_app
 from omkl.serve.bodies import json_bytes
-from omkl.serve.handles import freeze
 from omkl.serve.limits import Limits
 from omkl.serve.service import Service, Start
+from omkl.serve.workers import freeze
 from omkl.stream.raw import DataError
 
 SWITCH = 0.0005  # seconds after which a thread of Python lets others go on, so that predictions need not wait for 5 ms
