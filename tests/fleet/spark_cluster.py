@@ -55,6 +55,11 @@ def wait_for(condition, what):
         time.sleep(0.1)
 
 
+def answers(port):
+    with socket.socket() as client:
+        return client.connect_ex(("127.0.0.1", port)) == 0
+
+
 class Cluster:
     """A standalone master and two workers, as processes on this machine."""
 
@@ -64,7 +69,7 @@ class Cluster:
             port = free.getsockname()[1]
         self.folder, self.url = folder, f"spark://127.0.0.1:{port}"
         self.master = self._start("master", "Master", "--host", "127.0.0.1", "--port", str(port))
-        wait_for(lambda: socket.socket().connect_ex(("127.0.0.1", port)) == 0, "the master")
+        wait_for(lambda: answers(port), "the master")
         self.workers = [self.worker(k) for k in range(2)]
 
     def worker(self, k):
