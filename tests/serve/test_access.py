@@ -394,6 +394,6 @@ def test_keys_in_several_workers(tmp_path: Path) -> None:
                     client.download()
                 assert client.request("DELETE", "/v1/models/-/keys/m3") == {"forgotten": "m3"}
                 assert client.describe()["keys"] == 6
-    assert found[0] == found[1]
+    assert found[0][7:] == found[1][7:]  # the first row of a key is predicted from the other keys of its worker
     with pytest.raises(RuntimeError, match="give --workers 3"):
         Service(tmp_path / "3", *options, "--workers", "2")

@@ -13,6 +13,7 @@ import omkl
 import omkl.river
 
 LAGS = ["--lags", "1,2,6", "--lag-columns", "temp=0,1", "--learner", "graph-mkl"]
+KINDS = [["--key", "id"], ["--by", "who", "--learner", "raker"], ["--by", "who", "--learner", "raker", "--pooled"], []]
 HORIZONS = pytest.mark.parametrize("horizon", [1, 4])
 
 
@@ -85,7 +86,7 @@ def test_a_prediction_does_not_depend_on_a_target_that_has_not_come_so_far_ahead
 
 
 @HORIZONS
-@pytest.mark.parametrize("options", [["--key", "id"], ["--by", "who", "--learner", "raker"], []])
+@pytest.mark.parametrize("options", KINDS)
 def test_predictions_do_not_depend_on_pieces(tmp_path, horizon, options):
     data = write(tmp_path / "d.csv", late_series()[0] if "--key" in options else by_key())
     found = [run(data, *LAGS, "--horizon", horizon, *options, "--every", n) for n in (10_000, 1, 17)]
@@ -93,7 +94,7 @@ def test_predictions_do_not_depend_on_pieces(tmp_path, horizon, options):
 
 
 @HORIZONS
-@pytest.mark.parametrize("options", [["--key", "id"], ["--by", "who", "--learner", "raker"], []])
+@pytest.mark.parametrize("options", KINDS)
 def test_a_model_continues_from_its_past(tmp_path, horizon, options):
     frame = late_series()[0] if "--key" in options else by_key()
     arguments = [*LAGS, "--horizon", horizon, *options]
@@ -102,6 +103,22 @@ def test_a_model_continues_from_its_past(tmp_path, horizon, options):
     first = run(write(tmp_path / "1.csv", frame[:half]), *arguments, "--model", tmp_path / "m.omkl")
     second = run(write(tmp_path / "2.csv", frame[half:]), tmp_path / "m.omkl", command="learn")
     assert [row["prediction"] for row in whole] == [row["prediction"] for row in [*first, *second]]
+
+
+@HORIZONS
+def test_a_key_without_a_model_is_predicted_by_the_mean_of_what_was_learned(tmp_path, horizon):
+    frame, past, learned = by_key(), {}, []
+    found = run(write(tmp_path / "d.csv", frame), *LAGS, "--horizon", horizon, "--by", "who", "--learner", "raker")
+    checked = 0
+    for who, y, row in zip(frame.who, frame.y, found, strict=True):
+        own = past.setdefault(who, [])
+        if len(own) < horizon:  # nothing of this key has been learned
+            assert float(row["prediction"]) == pytest.approx(np.mean(learned) if learned else 0, abs=1e-3)
+            checked += bool(learned)
+        own.append(y)
+        if len(own) >= horizon and not np.isnan(own[-horizon]):
+            learned.append(own[-horizon])
+    assert checked
 
 
 def test_a_checkpoint_continues_from_its_past(tmp_path):

@@ -17,7 +17,7 @@ from omkl.stream.prepare import Preparer
 from omkl.stream.targets import Target
 from omkl.stream.waiting import WaitingRow
 
-NOT_STARTED: dict[str, Json] = {"core": None, "names": [], "fleet": None}
+NOT_STARTED: dict[str, Json] = {"core": None, "names": [], "fleet": None, "typical": None}
 
 
 def encode(model: StreamModel, arrays: Arrays) -> Json:
@@ -39,7 +39,8 @@ def encode(model: StreamModel, arrays: Arrays) -> Json:
         "key": preparer.key, "pending": preparer.waiting.capacity, "comma": target.comma, "learned": model.learned,
         "waiting": waiting, "encoder": preparer.encoder.body(), "core": learner["core"], "by": preparer.by,
         "features": list(preparer.features), "drop": list(preparer.drop), "names": learner["names"],
-        "fleet": learner["fleet"], "parameters": model.parameters, "lags": lags, "pooled": model.pooled,
+        "fleet": learner["fleet"], "typical": learner["typical"], "parameters": model.parameters, "lags": lags,
+        "pooled": model.pooled,
     }  # fmt: skip
 
 

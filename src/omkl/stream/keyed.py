@@ -12,7 +12,8 @@ from omkl.estimators.core import Core
 from omkl.estimators.declaration import Declaration
 from omkl.kernels import Kernel
 from omkl.notices import Notify
-from omkl.persist import Arrays, Json, demand
+from omkl.persist import Arrays, Json, claims, demand
+from omkl.stream.baselines import Typical
 from omkl.stream.memory import available_memory, check_memory
 from omkl.stream.predictions import Outputs, Targets
 from omkl.stream.raw import DataError
@@ -34,6 +35,7 @@ class ModelPerKey:
         self.names: tuple[str, ...] = ()
         self.fleet: Fleet | PooledFleet | None = None
         self._bytes: int | None = None  # of all models, about; None before the first batch
+        self.typical: Typical | None = None  # of the targets of all keys: what a key without a model is predicted by
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -66,6 +68,7 @@ class ModelPerKey:
                 self.fleet = PooledFleet(pool=learner, seed=self.seed)
             else:
                 self.fleet = Fleet(learner, seed=self.seed, classes=classes)
+                self.typical = Typical(self.labels)
         return {}
 
     def add_features(self, names: list[str], row: Sequence[str], fills: Mapping[str, float]) -> None:
@@ -79,6 +82,12 @@ class ModelPerKey:
             self.notify("new label", f"label {min(unknown)!r} was not among the first rows; such rows are not learned: "
                         "the labels of --by are those of the first piece (--every makes it longer)")  # fmt: skip
         return np.array([label in known for label in y], dtype=bool)
+
+    def without_model(self, keys: list[str] | None, learned: bool = False) -> list[int]:
+        if self.pooled or self.fleet is None or keys is None:  # a pool predicts any key
+            return []
+        rows = [row for row, key in enumerate(keys) if key not in self.fleet]
+        return sorted({keys[row]: row for row in reversed(rows)}.values()) if learned else rows
 
     def learn(self, X: Matrix, y: Targets, keys: list[str] | None, coverages: tuple[float, ...]) -> Outputs:
         assert self.fleet is not None
@@ -133,7 +142,8 @@ class ModelPerKey:
 
     def encode(self, arrays: Arrays) -> dict[str, Json]:
         fleet = None if self.fleet is None else persist.encode_part(self.fleet, arrays, "fleet:")
-        return {"core": None, "names": list(self.names), "fleet": fleet}
+        typical = None if self.typical is None else self.typical.sums.tolist()
+        return {"core": None, "names": list(self.names), "fleet": fleet, "typical": typical}
 
     def decode(self, body: Json, arrays: Arrays) -> None:
         kind = "pooled-fleet" if self.pooled else "fleet"
@@ -149,3 +159,12 @@ class ModelPerKey:
         demand(
             core is None or len(core["names"]) == len(self.names), "names and features of the fleet differ in number"
         )
+        if self.pooled:
+            return
+        self.typical = Typical(self.labels)
+        sums = body.get("typical")  # older files have none
+        if sums is not None:
+            demand(len(sums) == len(self.typical.sums), "the sums of the targets do not fit")
+            self.typical.sums[:] = [claims.number(value, "the sum of the targets") for value in sums]
+            counts = self.typical.sums if self.labels else self.typical.sums[:1]
+            demand(bool((counts >= 0).all()), "the number of targets must be a count")

@@ -20,6 +20,7 @@ from omkl.estimators.rows import in_order
 from omkl.kernels import Kernel
 from omkl.notices import Notify
 from omkl.persist import Arrays, Json, claims, demand
+from omkl.stream.baselines import Typical
 from omkl.stream.keyed import ModelPerKey
 from omkl.stream.names import listed, suggestion
 from omkl.stream.predictions import Outputs, Targets, as_numbers, label_outputs
@@ -68,6 +69,13 @@ class Learner(Protocol):
     @property
     def n_keys(self) -> int | None:
         """How many keys have a model; None where there is one model for all rows."""
+
+    @property
+    def typical(self) -> Typical | None:
+        """What rows of keys without a model are predicted by; None where every row has a model."""
+
+    def without_model(self, keys: list[str] | None, learned: bool = False) -> list[int]:
+        """The rows of such keys, and if they are `learned` one after the other only the first of each key."""
 
     def start_batch(self, encoded: Encoded, y: Targets) -> dict[int, list[str]]:
         """Get ready for a batch; returns the features to add, by the row of the batch before which to add them."""
@@ -152,7 +160,7 @@ class SingleModel:
     """One model for all rows; it starts with the first feature."""
 
     takes_new_features = observable = True
-    n_keys = None
+    n_keys = typical = None
 
     def __init__(self, declaration: Declaration, seed: int) -> None:
         self.declaration, self.seed = declaration, seed
@@ -195,6 +203,9 @@ class SingleModel:
 
     def learnable(self, y: Targets) -> Mask | None:
         return None
+
+    def without_model(self, keys: list[str] | None, learned: bool = False) -> list[int]:
+        return []
 
     def learn(self, X: Matrix, y: Targets, keys: list[str] | None, coverages: tuple[float, ...]) -> Outputs:
         core = self.core
@@ -246,7 +257,8 @@ class SingleModel:
 
     def encode(self, arrays: Arrays) -> dict[str, Json]:
         names = [] if self.core is None or self.names == self.core.names else list(self.names)
-        return {"core": files.encode_core(self.core, arrays, compact=False), "names": names, "fleet": None}
+        core = files.encode_core(self.core, arrays, compact=False)
+        return {"core": core, "names": names, "fleet": None, "typical": None}
 
     def decode(self, body: Json, arrays: Arrays) -> None:
         core = files.decode_core(body["core"], arrays)

@@ -1,7 +1,8 @@
 """A learner together with the columns it learns from: what `omkl run` makes, saves and continues."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from copy import copy, deepcopy
+from operator import itemgetter
 from typing import Protocol
 
 import numpy as np
@@ -35,6 +36,7 @@ from omkl.stream.raw import DataError
 from omkl.stream.waiting import LATE, LEARN, PREDICT, WaitingRows
 
 PIECE = 256  # rows at most that are learned without a pause; one comes after each multiple of it
+NO_TARGETS: Vector = np.empty(0)
 
 
 class Observer(Protocol):
@@ -143,13 +145,16 @@ class StreamModel:
                     targets = as_numbers(y[here]) if learns else np.full(len(X), np.nan)
                     forecast = self._defer(X, targets, positions[here], keys_here, before)
                 elif learns:
+                    new = learner.without_model(keys_here, learned=True)
                     out = learner.learn(X, y[here], keys_here, self.coverages)
+                    self._predict_new(out, new, range(len(X)), y[here])
                     if self.task == "classification":
                         self.order.update(y[here])
                     self.learned += int(stop - start)
                     forecast = before or Forecast(out)
                 else:
                     forecast = before or self._forecast(X, keys_here)
+                    self._predict_new(forecast.out, learner.without_model(keys_here))
                 out = self._decided(forecast.out)
                 predictions = with_targets(out, rows[here], y[here], keys_here, self.coverages)
                 parts.append(predictions._replace(linear=None if linear is None else linear[segment]))
@@ -222,6 +227,14 @@ class StreamModel:
         fills = self.preparer.fills
         return np.concatenate((x, [fills[name] for name in self.learner.names[len(x) :]]))
 
+    def _predict_new(
+        self, out: Outputs, rows: list[int], known_from: Sequence[int] = (), y: Targets = NO_TARGETS
+    ) -> None:
+        """Predict rows of keys that had no model from the targets of all keys; y are known after rows `known_from`."""
+        assert self.learner is not None
+        if self.learner.typical is not None:
+            out.y_pred[rows] = self.learner.typical.before(rows, known_from, y)
+
     def _forecast(self, X: Matrix, keys: list[str] | None) -> Forecast:
         """Predictions from the learner as it is, with intervals for the horizon."""
         assert self.learner is not None
@@ -240,18 +253,24 @@ class StreamModel:
         series = self.preparer.series(keys)
         order: list[int] = []
         parts: list[Forecast] = []
-        for rows in waves(series, len(X)):
-            part = before or self._forecast(X[rows], None if keys is None else [keys[row] for row in rows])
+        new: list[int] = []
+        came: list[tuple[int, float]] = []  # targets that are learned, with the rows that they come in
+        for rows in waves(None if self.pooled else series, len(X)):  # to a pool the order of all rows matters
+            own_keys = None if keys is None else [keys[row] for row in rows]
+            new += (rows[k] for k in self.learner.without_model(own_keys))
+            part = before or self._forecast(X[rows], own_keys)
             parts.append(part)
             order += rows
             due: list[tuple[str, DeferredRow[Vector]]] = []
             for k, row in enumerate(rows):
+                first = len(due)
                 name = ONE_SERIES if series is None else series[row]
                 if not np.isnan(y[row]):
                     y_pred, scale = float(part.out.y_pred[k]), float(part.scale[k]) if part.scale is not None else 0.0
                     at = int(positions[row]) + self.horizon
                     self.deferred.add(name, DeferredRow(at, X[row].copy(), float(y[row]), y_pred, scale))
                 due += ((name, each) for each in self.deferred.take(name, int(positions[row]) + 1))
+                came += ((row, each.y) for _, each in due[first:])
             if due:
                 learned = np.array([self._grown(row.x) for _, row in due])
                 names = None if series is None else [name for name, _ in due]
@@ -259,7 +278,10 @@ class StreamModel:
                 self.learned += len(due)
                 for _, each in due:
                     self.ahead.update(each)
-        return Forecast.in_order(parts, order)
+        forecast = Forecast.in_order(parts, order)
+        came.sort(key=itemgetter(0))
+        self._predict_new(forecast.out, sorted(new), [row for row, _ in came], np.array([y for _, y in came]))
+        return forecast
 
     # Predicting only
 
@@ -273,6 +295,7 @@ class StreamModel:
             out = self._defer(X, np.full(len(rows), np.nan), positions, keys).out
         else:
             out = self.learner.predict(X, keys, self.coverages)
+            self._predict_new(out, self.learner.without_model(keys))
         return with_targets(self._decided(out), rows, y, keys, self.coverages)
 
     def following(self) -> "StreamModel":
