@@ -1,12 +1,13 @@
 """Pooled fleets compared with models per key and with one model: python -m omkl_lab.pooling [few] [many] [page]
 
-Generated streams with few and with many rows per key, of four kinds: keys that are alike, that differ by a constant, by
-slopes too, or in everything. Writes results/pooling.json, and from it the table in docs/scaling.md; `page` only writes
-the table. PRIOR and the other constants of omkl.fleet.corrections were chosen on such streams, with other seeds; so was
-that of GraphMKL's settings for keys as a key's own model.
+Generated streams with few and with many rows per key, of five kinds: keys that are alike, that differ by a constant,
+by slopes too, or in everything, and functions in which nothing is linear. Writes results/pooling.json, and from it the
+tables of docs/scaling.md; `page` only writes these. The constants of omkl.fleet.corrections and the default model of a
+key were chosen on such streams, with other seeds, numbers of features and of rows.
 """
 
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -21,13 +22,14 @@ from omkl_lab.files import read_json, write_json
 
 RESULTS, PAGE = Path("results/pooling.json"), Path("docs/scaling.md")
 COMMAND = "python -m omkl_lab.pooling"
-KINDS = ("alike", "offsets", "slopes", "unrelated")
+KINDS = ("alike", "offsets", "slopes", "unrelated", "products")
 STREAMS = {"few": (2000, 5, 50), "many": (20, 1000, 1000)}  # keys, least and most rows of a key
 LEARNERS = {
     "separate": "a model per key (SFG-MKL)", "separate GraphMKL": "a model per key (GraphMKL, small)",
     "one": "one model (GraphMKL)", "category": "one, key as a category", "pooled": "pooled",
-    "pooled GraphMKL": "pooled (GraphMKL per key)",
+    "pooled SFG": "pooled (SFG-MKL per key)",
 }  # fmt: skip
+COSTS = ("separate", "separate GraphMKL", "pooled", "pooled SFG")
 SEED, BATCH, NOISE, d = 7, 2000, 0.3, 5
 
 
@@ -43,29 +45,33 @@ def stream(kind: str, keys: int, least: int, most: int, seed: int = SEED) -> tup
         "offsets": shared + offset[key],
         "slopes": shared + offset[key] + 0.5 * linear,
         "unrelated": offset[key] + linear + np.sin(2 * (slope[key][:, ::-1] * X).sum(axis=1)),
+        "products": slope[key, 0] * X[:, 0] * X[:, 1]
+        + slope[key, 1] * X[:, 2] ** 2
+        + np.cos(2 * slope[key, 2] * X[:, 3]),
     }[kind]
     return key, X, y + NOISE * rng.standard_normal(len(key))
 
 
-def errors(kind: str, size: str) -> dict[str, float]:
-    """Mean squared errors, each row predicted before it is learned."""
+def errors(kind: str, size: str) -> dict[str, Any]:
+    """Mean squared errors, each row predicted before it is learned; bytes of a key and microseconds of a row."""
     key, X, y = stream(kind, *STREAMS[size])
     parts = [slice(start, start + BATCH) for start in range(0, len(y), BATCH)]
     frame = pd.DataFrame(X, columns=[f"x{k}" for k in range(d)]).assign(key=[f"key {k}" for k in key])
     fleets: dict[str, Fleet | PooledFleet] = {
         "separate": Fleet(SFGMKLRegressor(), seed=0),
         "separate GraphMKL": Fleet(GraphMKLRegressor(budget="small"), seed=0),
-        "pooled": PooledFleet(SFGMKLRegressor(), seed=0),
-        "pooled GraphMKL": PooledFleet("graph-mkl", seed=0),
+        "pooled": PooledFleet(seed=0),
+        "pooled SFG": PooledFleet(SFGMKLRegressor(), seed=0),
     }
-    predictions = {
-        name: np.concatenate([fleet.learn_rows(key[part], X[part], y[part]) for part in parts])
-        for name, fleet in fleets.items()
-    } | {
-        "one": GraphMKLRegressor(random_state=0).predict_then_learn(X, y),
-        "category": GraphMKLRegressor(random_state=0).predict_then_learn(frame, y),
-    }
-    return {name: float(np.mean((values - y) ** 2)) for name, values in predictions.items()}
+    predictions, costs = {}, {}
+    for name, fleet in fleets.items():
+        began = time.process_time()
+        predictions[name] = np.concatenate([fleet.learn_rows(key[part], X[part], y[part]) for part in parts])
+        seconds = time.process_time() - began
+        costs[name] = {"bytes per key": fleet.nbytes // len(fleet), "us per row": 1e6 * seconds / len(y)}
+    predictions["one"] = GraphMKLRegressor(random_state=0).predict_then_learn(X, y)
+    predictions["category"] = GraphMKLRegressor(random_state=0).predict_then_learn(frame, y)
+    return {name: float(np.mean((values - y) ** 2)) for name, values in predictions.items()} | {"costs": costs}
 
 
 def quoted(results: dict[str, Any]) -> dict[str, str]:
@@ -79,7 +85,9 @@ def quoted(results: dict[str, Any]) -> dict[str, str]:
         rows.append((titled(name), *shown))
     about = f"Mean squared errors; the noise has a variance of {NOISE**2:.2g}:"
     ratios = "Errors of pooled fleets over those of others; above 1, pooling loses:"
-    return {"pooling": "\n".join((f"{about}\n", markdown.table(head, rows), f"{ratios}\n", compared(results)))}
+    costs = "Processor microseconds per row, and bytes per key at the end:"
+    parts = (about, markdown.table(head, rows), ratios, compared(results), costs, cost(results))
+    return {"pooling": "\n\n".join(part.strip() for part in parts)}
 
 
 def titled(name: str) -> str:
@@ -95,13 +103,23 @@ def compared(results: dict[str, Any]) -> str:
         "the better model per key": ("separate", "separate GraphMKL"),
         "the better single model": ("one", "category"),
     }
-    pooled = ("pooled", "pooled GraphMKL")
+    pooled = ("pooled", "pooled SFG")
     head = ["rows per key", *(f"{LEARNERS[name]} / {title}" for title in others for name in pooled)]
     rows = []
     for name, found in results.items():
         ratios = [found[one] / min(found[other] for other in some) for some in others.values() for one in pooled]
         rows.append((titled(name), *(f"{ratio:.3f}" for ratio in ratios)))
     return markdown.table(head, rows)
+
+
+def cost(results: dict[str, Any]) -> str:
+    """What a row and a key cost, where the keys are alike."""
+    rows = []
+    for name, found in results.items():
+        if name.endswith(KINDS[0]):
+            shown = (found["costs"][learner] for learner in COSTS)
+            rows.append((titled(name), *(f"{each['us per row']:.0f}; {each['bytes per key']:,}" for each in shown)))
+    return markdown.table(("rows per key", *(LEARNERS[name] for name in COSTS)), rows)
 
 
 def main() -> None:

@@ -24,7 +24,7 @@ def rows_of(keys, rows, seed=0):
 def one_by_one(keys, X, y, fits):
     """The formulas, a row at a time: an independent implementation with a ridge regression solved anew for each row.
 
-    `fits` are the rows after which the shares change.
+    `fits` are the rows after which the shares change. Also how many rows the pool alone predicted, of known keys.
     """
     pool = omkl.RakerRegressor(n_features=20, random_state=4)
     own = {key: Fleet(SMALL, seed=4).fresh(key, 3) for key in set(keys)}
@@ -32,6 +32,7 @@ def one_by_one(keys, X, y, fits):
     history = {key: [] for key in keys}
     evidence = []  # (age, expert predictions, residual, number of the fit)
     shares, number, out = np.zeros((corrections.AGES, 2)), 0, []
+    losses, trusted, alone = [], True, 0  # losses: of the pool, of the corrected prediction, number of the fit
     for t, (key, x, target) in enumerate(zip(keys, X, y, strict=True)):
         p = pool.predict_then_learn(x[None], target[None])[0]
         h = own[key].predict_then_learn(x[None], target[None])[0]
@@ -44,29 +45,64 @@ def one_by_one(keys, X, y, fits):
         linear = w @ z
         age = n.bit_length()
         a, b = shares[age] if n else (0.0, 0.0)
-        out.append(p + a * linear + b * (h - p - linear))
+        q = p + a * linear + b * (h - p - linear)
+        out.append(q if trusted else p)
         past.append((z, target - p))
         if n:
+            alone += not trusted
+            losses.append(((target - p) ** 2, (target - q) ** 2, number))
             evidence.append((age, np.array([linear, h - p - linear]), target - p, number))
         if t + 1 in fits:
+            weights = [(1 - 1 / 1600) ** (number - k) for *_, k in losses]
+            of_pool, of_corrected = (sum(w * each[k] for w, each in zip(weights, losses, strict=True)) for k in (0, 1))
+            trusted = of_corrected < of_pool
             before = np.zeros(2)
             for age in range(corrections.AGES):
-                mine = [(e, r, 0.995 ** (number - k)) for at, e, r, k in evidence if at == age]
+                mine = [(e, r, (1 - 1 / 1600) ** (number - k)) for at, e, r, k in evidence if at == age]
                 S = sum((v * np.outer(e, e) for e, _, v in mine), np.zeros((2, 2)))
                 ridge = 20 * np.diag(np.diag(S)) / max(sum(v for *_, v in mine), 1)
                 ridge += 1e-12 * (np.trace(S) + 1e-300) * np.eye(2)
                 moment = sum((v * e * r for e, r, v in mine), np.zeros(2))
                 before = shares[age] = np.clip(np.linalg.solve(S + ridge, moment + ridge @ before), 0, 1)
             number += 1
-    return out
+    return out, alone
 
 
-def test_predictions_are_those_of_the_formulas():
+@pytest.mark.parametrize("differ", [True, False])
+def test_predictions_are_those_of_the_formulas(differ):
     keys, X, y = rows_of(12, 600)
-    fits = {1, 2, 4, 8, 16, 32, 64, 128, 256, 512}
+    if not differ:
+        y = np.sin(2 * X[:, 0]) + 0.3 * np.random.default_rng(1).normal(size=600)
+    fits = {1, 2, 4, 8, 16, *range(32, 601, 32)}
     fleet = PooledFleet(SMALL, POOL, seed=4)
     predictions = np.concatenate([fleet.learn_rows(keys[a:b], X[a:b], y[a:b]) for a, b in ((0, 250), (250, 600))])
-    np.testing.assert_allclose(predictions, one_by_one(keys, X, y, fits), rtol=1e-8, atol=1e-8)
+    expected, alone = one_by_one(keys, X, y, fits)
+    np.testing.assert_allclose(predictions, expected, rtol=1e-8, atol=1e-8)
+    assert alone < 100 if differ else alone > 300  # corrections are not believed where keys do not differ
+
+
+def test_keys_with_many_rows_and_nothing_in_common_are_predicted_as_well_as_by_their_own_models():
+    rng = np.random.default_rng(8)
+    key, X, slope = rng.integers(20, size=8000), rng.normal(size=(8000, 3)), rng.normal(size=(20, 3))
+    y = (slope[key] * X).sum(axis=1) + np.sin(2 * (slope[key][:, ::-1] * X).sum(axis=1)) + 0.3 * rng.normal(size=8000)
+    pooled, alone, light = (
+        np.mean((fleet.learn_rows(key, X, y) - y) ** 2)
+        for fleet in (PooledFleet(seed=1), Fleet("graph-mkl", seed=1), PooledFleet(omkl.SFGMKLRegressor(), seed=1))
+    )
+    assert pooled < 1.02 * alone < light
+
+
+def test_models_of_keys_stay_within_the_memory_that_is_given():
+    keys, X, y = rows_of(60, 3000)
+    free, limited = PooledFleet(seed=4), PooledFleet(seed=4, memory=3_000_000)
+    for part in (slice(0, 1500), slice(1500, 3000)):
+        assert (
+            limited.learn_rows(keys[part], X[part], y[part]).tolist()
+            == free.learn_rows(keys[part], X[part], y[part]).tolist()
+        )
+    assert free.fleet.nbytes_in_memory > 6_000_000
+    assert limited.fleet.nbytes_in_memory <= 3_000_000
+    assert persist.from_bytes(persist.to_bytes(limited)).fleet.memory == 3_000_000
 
 
 def test_predictions_do_not_depend_on_the_batches_and_files_continue_exactly(tmp_path):
@@ -157,13 +193,21 @@ def test_many_rows_or_many_keys_in_one_call_take_no_matrix_for_each():
     assert predictions.tolist() == [linear.predict(some[k : k + 1], Z[k : k + 1])[0] for k in range(rows)]
 
 
-def test_missing_values_and_wrong_arguments():
+@pytest.mark.parametrize("pool", [POOL, omkl.GraphMKLRegressor(n_features=6)])
+def test_rows_with_missing_values_are_predicted_the_same_in_any_batches(pool):
     keys, X, y = rows_of(12, 200)
     X[::5, 1] = np.nan
-    for pool in (POOL, omkl.GraphMKLRegressor(n_features=6)):
-        fleet = PooledFleet(SMALL, pool, seed=4)
-        assert np.isfinite(fleet.learn_rows(keys, X, y, gaps=True)).all()
-        assert np.isfinite(fleet.predict_rows(keys, X, gaps=True)).all()
+    fleet, whole = PooledFleet(SMALL, pool, seed=4), PooledFleet(SMALL, pool, seed=4)
+    parts = [slice(start, start + 7) for start in range(0, 200, 7)]
+    found = np.concatenate([fleet.learn_rows(keys[part], X[part], y[part], gaps=True) for part in parts])
+    assert np.isfinite(found).all()
+    assert found.tolist() == whole.learn_rows(keys, X, y, gaps=True).tolist()
+    assert np.isfinite(fleet.predict_rows(keys, X, gaps=True)).all()
+
+
+def test_wrong_arguments():
+    with pytest.raises(ValueError, match="gaps need a pool that scales its inputs"):
+        PooledFleet(SMALL, omkl.RakerRegressor(scale="none")).learn_rows(["a"], [[np.nan, 1.0]], [1.0], gaps=True)
     with pytest.raises(ValueError, match="a pooled fleet predicts numbers, got RakerClassifier; use Fleet for labels"):
         PooledFleet(omkl.RakerClassifier())
     with pytest.raises(ValueError, match="nothing has been learned yet"):

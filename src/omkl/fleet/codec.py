@@ -18,7 +18,7 @@ from omkl.fleet.storage import FIRST_ROWS, FirstRows
 from omkl.fleet.template import Learned, Template
 from omkl.validation import LARGEST_TARGET
 
-SHARES = ("squares", "products", "counts", "shares")
+SHARES = ("squares", "products", "counts", "shares", "errors")
 FORMER_NAMES = {"may_diverge": "wild", "fingerprint": "mark"}  # in files of earlier versions
 
 
@@ -131,6 +131,7 @@ def _encode_pooled(fleet: PooledFleet, compact: bool) -> tuple[persist.Json, per
             "fleet": persist.encode_part(fleet.fleet, arrays, "fleet:", compact),
             "keys": list(fleet._keys),
             "t": fleet._shares.t,
+            "trusted": fleet._shares.trusted,
         }
         if fleet._corrections is not None:
             corrections, count = fleet._corrections, len(fleet._keys)
@@ -164,7 +165,9 @@ def _decode_pooled(body: persist.Json, arrays: persist.Arrays) -> PooledFleet:
     persist.demand(corrections.rows.shape == (count,), "no counts of rows")
     restored(corrections.inputs, persist.float_array(arrays, "inputs"))
     shares = Shares()
-    shares.t = body["t"]
+    shares.t, shares.trusted = body["t"], body.get("trusted", True)
+    persist.demand(type(shares.trusted) is bool, "whether corrections are trusted must be true or false")
+    arrays = {"share errors": shares.errors} | arrays  # earlier versions had none
     for name in SHARES:
         setattr(shares, name, _finite(arrays, f"share {name}", getattr(shares, name).shape))
     check(corrections, shares)

@@ -13,8 +13,8 @@ from omkl.scaling import InputScaler
 PRIOR = 3.0  # variance of the noise over that of a coefficient of a key, inputs standardised
 MEMORY = 1 - 1 / 2000  # weight of a key's row from one row of the key to the next
 AGES = 24  # octaves of the number of rows of a key
-SHARES_EVERY = 256  # rows, from one fit of the shares to the next, once there are so many
-SHARES_MEMORY = 1 - 1 / 200  # weight of the rows of one fit in the next
+SHARES_EVERY = 32  # rows, from one fit of the shares to the next, once there are so many
+SHARES_MEMORY = 1 - 1 / 1600  # weight of the rows of one fit in the next
 BORROWED = 20.0  # rows that the share of the age before counts as
 LARGEST_SUM, LARGEST_SHARE_SUM = 1e120, 1e250  # of a key, of the shares: from the largest targets and clipped inputs
 KEYS_AT_ONCE = 1024  # whose models are solved for or updated together: each takes copies of its matrix
@@ -93,35 +93,44 @@ def by_rank(slots: Index) -> Iterator[Index]:
 class Shares:
     """How much of a correction is believed, by the age of a key: least squares over the rows of all keys.
 
-    Shares change after rows 1, 2, 4, ..., 256, 512, 768, ... of the stream, whatever batches it comes in.
+    While corrected predictions have had more error than the pool's, as where keys do not differ, nothing is believed.
+    Both change after rows 1, 2, 4, ..., 32, 64, 96, ... of the stream, whatever batches it comes in.
     """
 
     def __init__(self) -> None:
         self.t = 0
         self.squares, self.products = np.zeros((AGES, 2, 2)), np.zeros((AGES, 2))
         self.counts, self.shares = np.zeros(AGES), np.zeros((AGES, 2))
+        self.errors = np.zeros((AGES, 2))  # squared, of the pool and of q
+        self.trusted = True  # whether q predicts, and not the pool alone
 
     def combine(self, seen: Index, pool: Vector, linear: Vector, own: Vector) -> Vector:
+        """Predictions, with the shares as they are."""
+        return self._corrected(seen, pool, linear, own) if self.trusted else pool.copy()
+
+    def _corrected(self, seen: Index, pool: Vector, linear: Vector, own: Vector) -> Vector:
         """q, with the shares as they are."""
         a, b = self.shares[ages(seen)].T
         out: Vector = pool + np.where(seen > 0, a * linear + b * (own - pool - linear), 0.0)
         return out
 
     def learn(self, seen: Index, pool: Vector, linear: Vector, own: Vector, y: Vector) -> Vector:
-        """q of each row, before it is learned."""
+        """The prediction of each row, before it is learned."""
         out = np.empty(len(y))
         start = 0
         while start < len(y):
             fit_at = next_fit(self.t)
             stop = min(len(y), start + fit_at - self.t)
             here = slice(start, stop)
-            out[here] = self.combine(seen[here], pool[here], linear[here], own[here])
+            q = self._corrected(seen[here], pool[here], linear[here], own[here])
+            out[here] = q if self.trusted else pool[here]
             known = np.flatnonzero(seen[here] > 0) + start
             E = np.column_stack((linear[known], own[known] - pool[known] - linear[known]))
             at = ages(seen[known])
             np.add.at(self.squares, at, E[:, :, None] * E[:, None, :])
             np.add.at(self.products, at, E * (y[known] - pool[known])[:, None])
             np.add.at(self.counts, at, 1.0)
+            np.add.at(self.errors, at, np.column_stack((y[known] - pool[known], y[known] - q[known - start])) ** 2)
             self.t += stop - start
             if self.t == fit_at:
                 self._fit()
@@ -129,28 +138,35 @@ class Shares:
         return out
 
     def _fit(self) -> None:
+        of_pool, of_corrected = self.errors.sum(axis=0)
+        self.trusted = bool(of_corrected < of_pool)
         before: Vector = np.zeros(2)
         for age in range(AGES):
-            S, count = self.squares[age], max(self.counts[age], 1.0)
-            ridge = BORROWED * np.diag(np.diag(S)) / count + 1e-12 * (np.trace(S) + 1e-300) * np.eye(2)
-            with suppress(np.linalg.LinAlgError):  # else as those of the age before
-                fitted = np.linalg.solve(S + ridge, self.products[age] + ridge @ before)
-                before = np.clip(fitted, 0.0, 1.0) if np.isfinite(fitted).all() else before
+            if self.counts[age] > 0:
+                S, count = self.squares[age], max(self.counts[age], 1.0)
+                ridge = BORROWED * np.diag(np.diag(S)) / count + 1e-12 * (np.trace(S) + 1e-300) * np.eye(2)
+                with suppress(np.linalg.LinAlgError):  # else as those of the age before
+                    fitted = np.linalg.solve(S + ridge, self.products[age] + ridge @ before)
+                    before = np.clip(fitted, 0.0, 1.0) if np.isfinite(fitted).all() else before
             self.shares[age] = before
-        self.squares *= SHARES_MEMORY
-        self.products *= SHARES_MEMORY
-        self.counts *= SHARES_MEMORY
+        for sums in (self.squares, self.products, self.counts, self.errors):
+            sums *= SHARES_MEMORY
 
 
 def check(corrections: Corrections, shares: Shares) -> None:
     """What a file may claim of corrections and shares, whose shapes fit each other: ValueError otherwise."""
     demand(all(is_growing_count(n) for n in corrections.rows.tolist()), "no counts of rows")
     demand(is_count(shares.t), "the number of rows is none")
-    sums = (corrections.squares, corrections.products), (shares.squares, shares.products, shares.counts)
+    sums = (corrections.squares, corrections.products), (shares.squares, shares.products, shares.counts, shares.errors)
     for each, largest in zip(sums, (LARGEST_SUM, LARGEST_SHARE_SUM), strict=True):
         for values in each:
             demand(bool((np.abs(values) <= largest).all()), "a sum is too large, or no number")
-    fitting = bool((shares.counts >= 0).all() and (shares.shares >= 0).all() and (shares.shares <= 1).all())
+    fitting = bool(
+        (shares.counts >= 0).all()
+        and (shares.errors >= 0).all()
+        and (shares.shares >= 0).all()
+        and (shares.shares <= 1).all()
+    )
     demand(fitting, "a count or a share cannot be")
     semidefinite = is_semidefinite(corrections.squares, PRIOR / 2) and is_semidefinite(shares.squares, np.inf)
     demand(semidefinite, "sums of squares cannot be")
@@ -167,8 +183,8 @@ def is_semidefinite(squares: Tensor, most: float) -> bool:
 def next_fit(t: int) -> int:
     """The row after which the shares change next.
 
-    >>> [next_fit(t) for t in (0, 1, 2, 5, 255, 256, 700)]
-    [1, 2, 4, 8, 256, 512, 768]
+    >>> [next_fit(t) for t in (0, 1, 2, 5, 31, 32, 70)]
+    [1, 2, 4, 8, 32, 64, 96]
     """
     return 1 << t.bit_length() if t < SHARES_EVERY else (t // SHARES_EVERY + 1) * SHARES_EVERY
 

@@ -9,7 +9,7 @@ Three predictions are combined for a row of a key that has n rows so far:
 
 The shares a and b depend on n alone, in octaves. They are the least-squares fit of y - p over the rows of all keys at
 that age: how far a key of n rows can be trusted is learned from the keys that were there before. A key that has not
-come yet is predicted by the pool.
+come yet is predicted by the pool, and so are all keys while q has had more error than p.
 """
 
 import copy
@@ -43,12 +43,12 @@ class PooledFleet:
     Parameters
     ----------
     learner
-        The model of each key; SFGMKLRegressor by default. "graph-mkl", GraphMKL with its settings for many keys, has
-        less error where keys have many rows and takes more memory.
+        The model of each key; by default "graph-mkl", GraphMKL with its settings for many keys. SFGMKLRegressor takes
+        a fraction of the memory and has more error where keys have many rows or little in common.
     pool
         The learner of all rows; GraphMKLRegressor by default.
-    seed, threads
-        As for `Fleet`.
+    seed, threads, memory
+        As for `Fleet`; `memory` is that of the models of the keys.
 
     >>> rng = np.random.default_rng(0)
     >>> keys = rng.integers(200, size=3000); X = rng.uniform(-2, 2, (3000, 2))
@@ -67,15 +67,17 @@ class PooledFleet:
         *,
         seed: int | None = None,
         threads: int | None = None,
+        memory: int | None = None,
     ) -> None:
         shared = checked_learner(sklearn.GraphMKLRegressor() if pool is None else pool)
-        own = checked_learner(sklearn.SFGMKLRegressor() if learner is None else learner)
+        own = checked_learner("graph-mkl" if learner is None else learner)
         for model in (shared, own):
             if is_classifier(model):
                 raise ValueError(f"a pooled fleet predicts numbers, got {type(model).__name__}; use Fleet for labels")
-        self.fleet = Fleet(own, seed=seed, threads=threads)
+        self.fleet = Fleet(own, seed=seed, threads=threads, memory=memory)
         self.seed = self.fleet.seed
         self.pool = shared  # the estimator that learns, from the first batch on
+        self._handles_gaps = shared.get_params(deep=False).get("scale", "online") == "online"
         self._slots: dict[Key, int] = {}
         self._keys: list[Key] = []  # the key of every slot
         self._corrections: Corrections | None = None  # until the first batch
@@ -125,7 +127,7 @@ class PooledFleet:
         if not keys:
             return self.fleet.learn_rows(keys, X, y)
         inputs.check_keys(keys)
-        self.fleet._check_features(keys, X, names, gaps)
+        self._check_features(keys, X, names, gaps)
         with DeferredInterrupt():
             pool, corrections = self.pool, self._corrections or Corrections(X.shape[1])
             corrections.reserve(len(self._slots) + len(set(keys) - self._slots.keys()))  # may fail: before any row
@@ -134,7 +136,7 @@ class PooledFleet:
             problem = pool.core_.online.problem
             before = copy.deepcopy(pool.core_, {id(problem): problem})
             try:
-                shared = unchecked.predict_then_learn(pool, self._complete(pool, X), y).view(np.float64)
+                shared = unchecked.predict_then_learn(pool, X, y).view(np.float64)
                 with self.fleet._lock:
                     own = self.fleet._learn(keys, X, y, names, gaps).view(np.float64)
             except BaseException:  # the fleet has refused the batch, or the pool has
@@ -150,14 +152,19 @@ class PooledFleet:
         corrections = self._corrections
         if corrections is None:
             raise ValueError(NOT_STARTED)
-        self.fleet._check_features(keys, X, None, gaps)
+        self._check_features(keys, X, None, gaps)
         if not keys:
             return np.empty(0)
         own = self.fleet._predict(keys, X, gaps).view(np.float64)
-        shared = unchecked.predict(self.pool, self._complete(self.pool, X)).view(np.float64)
+        shared = unchecked.predict(self.pool, X).view(np.float64)
         places = self._places(keys)
         linear = corrections.predict(places, corrections.design(X, learn=False))
         return self._shares.combine(np.where(places >= 0, corrections.rows[places], 0), shared, linear, own)
+
+    def _check_features(self, keys: list[Key], X: Matrix, names: list[str] | None, gaps: bool) -> None:
+        if gaps and not self._handles_gaps:
+            raise ValueError("gaps need a pool that scales its inputs: scale='online'")
+        self.fleet._check_features(keys, X, names, gaps)
 
     def _places(self, keys: list[Key]) -> Index:
         return np.fromiter((self._slots.get(key, -1) for key in keys), np.intp, len(keys))
@@ -167,14 +174,6 @@ class PooledFleet:
             if key not in self._slots:
                 self._slots[key] = len(self._keys)
                 self._keys.append(key)
-
-    def _complete(self, pool: Estimator, X: Matrix) -> Matrix:
-        """Missing values as the pool takes them: GraphMKL as they are, others as the mean so far."""
-        online, missing = pool.core_.online, np.isnan(X)
-        if not missing.any() or online.algorithm.shape(online.problem).missing:
-            return X
-        means = np.zeros(X.shape[1]) if self._corrections is None else self._corrections.inputs.stats[1]
-        return np.where(missing, means, X)
 
     # Keys
 
