@@ -149,6 +149,20 @@ def test_keys_beyond_the_limit_are_on_disk_and_the_last_ones_in_memory():
     assert not storage._shelf.is_on_disk(0)
 
 
+def test_forgetting_keys_keeps_the_models_within_the_limit():
+    fleet, free = Fleet("graph-mkl", seed=0, memory=3_000_000), Fleet("graph-mkl", seed=0)
+    keys, (X, y) = np.arange(1080) % 60, changing(1080)
+    for each in (fleet, free):
+        each.learn_rows(keys, X, y)
+    for key in range(0, 60, 2):
+        del fleet[key], free[key]
+        assert fleet.nbytes_in_memory <= 3_000_000
+    assert fleet.nbytes == free.nbytes > 4_000_000
+    again = [each.learn_rows(keys, X, y).tolist() for each in (fleet, free)]  # of keys that were forgotten, too
+    assert again[0] == again[1]
+    assert all(fleet.pack(key) == free.pack(key) for key in range(60))
+
+
 def test_a_batch_of_a_limited_fleet_that_is_undone_leaves_all_models_as_they_were():
     fleet = Fleet(omkl.SFGMKLRegressor(n_features=8, stabiliser="none", learning_rate=1e9), seed=0, memory=10**6)
     rng = np.random.default_rng(0)

@@ -65,7 +65,7 @@ class Shelf:
         value = self._values[slot]
         return self._open_disk().read(slot, value.nbytes) if isinstance(value, OnDisk) else value
 
-    def put(self, slot: int, value: FirstRows | Vector) -> None:
+    def put(self, slot: int, value: FirstRows | Vector | OnDisk) -> None:
         """In place of what there was, or behind all others; it counts as used last."""
         if slot == len(self._values):
             self._values.append(value)
@@ -96,8 +96,11 @@ class Shelf:
             self._count(slot, 1)
 
     def move(self, source: int, target: int) -> None:
-        """The value of the last slot into another one."""
-        self.put(target, self.get(source))
+        """The value of the last slot into another one; what is on disk stays there."""
+        value = self._values[source]
+        if isinstance(value, OnDisk):
+            self._open_disk().move(source, target)
+        self.put(target, value)
 
     def free(self, start: int) -> None:
         """All slots from this one on."""
@@ -155,6 +158,11 @@ class Disk:
         packed = np.empty(nbytes // 8)
         self._transfer(self._places[slot], packed, self._file.readinto)
         return packed
+
+    def move(self, source: int, target: int) -> None:
+        """What one slot has becomes that of another."""
+        self._free += self._places.pop(target, [])
+        self._places[target] = self._places.pop(source)
 
     def _transfer(self, places: Sequence[int], packed: Vector, move: Callable[[memoryview], int | None]) -> None:
         data = packed.data.cast("B")
