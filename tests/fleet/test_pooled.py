@@ -249,6 +249,7 @@ def test_files_that_cannot_be_are_refused(monkeypatch):
         lambda f: f._shares.shares.__iadd__(2),
         lambda f: f._shares.products.__iadd__(1e300),
         lambda f: f._shares.counts.__isub__(1e9),
+        lambda f: f._shares.errors.__isub__(1e9),
         lambda f: setattr(f._shares, "t", -1),
         lambda f: setattr(f._shares, "t", 10**400),
     ):
@@ -275,3 +276,15 @@ def test_shares_that_no_fit_gives_are_those_of_the_age_before():
     shares._fit()
     assert np.isfinite(shares.shares).all()
     np.testing.assert_allclose(shares.shares[5:7], 0.4, rtol=1e-6)
+
+
+def test_files_of_versions_that_always_believed_corrections_are_read():
+    fleet = PooledFleet(SMALL, POOL, seed=4)
+    keys, X, y = rows_of(5, 300)
+    fleet.learn_rows(keys, X, y)
+    assert fleet._shares.trusted
+    body, arrays = codec._encode_pooled(fleet, compact=False)
+    del body["trusted"], arrays["share errors"]
+    older = codec._decode_pooled(body, arrays)
+    assert older.predict_rows(keys, X).tolist() == fleet.predict_rows(keys, X).tolist()
+    assert np.isfinite(older.learn_rows(keys, X, y)).all()

@@ -12,7 +12,9 @@ from tables import table
 import omkl
 import omkl.river
 from omkl import persist
+from omkl.encoder import of_row
 from omkl.fleet import Fleet
+from omkl.stream import codec
 
 
 def test_learn_continues_as_run_would_have(tmp_path: Path):
@@ -178,6 +180,20 @@ def test_the_first_row_of_a_key_is_predicted_from_the_targets_of_all_keys_before
     new = pyarrow.csv.read_csv(out)["prediction"].to_pylist()
     likely = max(("cold", "hot"), key=targets.count) if labels else pytest.approx(np.mean(targets))
     assert new[0] == new[2] == likely
+
+
+def test_what_a_file_says_of_the_targets_of_keys_is_checked_and_older_files_have_nothing(tmp_path: Path):
+    data, model = tmp_path / "data.csv", tmp_path / "m.omkl"
+    data.write_text("meter,a,y\nm1,1,2\nm2,2,4\n")
+    assert invoke("run", data, "-t", "y", "--by", "meter", "--learner", "raker", "--model", model).exit_code == 0
+    arrays: dict[str, np.ndarray] = {}
+    body = codec.encode(omkl.load(model).model, arrays)
+    row = of_row({"meter": "m9", "a": 1.0})
+    assert codec.decode(body, arrays).predict(row).y_pred.tolist() == [3.0]
+    assert codec.decode({k: v for k, v in body.items() if k != "typical"}, arrays).predict(row).y_pred.tolist() == [0.0]
+    for wrong in ([2.0], [-1.0, 6.0], [2.0, "6"]):
+        with pytest.raises(ValueError):
+            codec.decode(body | {"typical": wrong}, arrays)
 
 
 def test_rows_without_a_key_are_left_out_and_by_needs_its_column(tmp_path: Path):
