@@ -1,6 +1,5 @@
 """Online: an algorithm with its problem, its state and its random generator; the one object that changes."""
 
-import warnings
 from collections.abc import Callable
 from typing import Any, Literal, NamedTuple, Self
 
@@ -13,9 +12,9 @@ from omkl.algorithms.descent import TOO_FAR
 from omkl.algorithms.growth import grown
 from omkl.algorithms.runner import ReferenceRunner
 from omkl.arrays import Matrix, Vector, copied
-from omkl.errors import BudgetWarning, DivergenceError
 from omkl.generator import PCG64State, pcg64
-from omkl.lock import Locked, ModelLock, locked
+from omkl.lock import ModelLock, locked
+from omkl.together import LearnsChunks
 
 ROUNDS_AHEAD = 64  # rounds whose uniform numbers are drawn at a time when rows are learned one by one
 Backend = Literal["engine", "numpy"]
@@ -29,7 +28,7 @@ class Checkpoint(NamedTuple):
     evaluations: int
 
 
-class Online(Locked):
+class Online(LearnsChunks):
     """A learner on its stream: predict, see the target, learn.
 
     Methods may be called from several threads: calls take turns, and none sees half a round, or half a chunk.
@@ -196,26 +195,6 @@ class Online(Locked):
         finally:
             self._lock.release()
 
-    def run_unchecked(self, X: Matrix, y: Vector, weight: Vector | None = None, extra: Matrix | None = None) -> Matrix:
-        """`extra`, (rows, shape.extras), is filled with the algorithm's further values about each round."""
-        with self._lock:
-            out = np.empty(len(X) * self.shape.outputs)
-            self._return_unused()
-            uniforms = self._rng.random(len(X) * self._uniforms)
-            flat = None if extra is None else extra.reshape(-1)
-            before = self._runner.t
-            try:
-                done, evaluated = self._runner.run(X, y, uniforms, weight, out, flat)
-            finally:  # Ctrl-C takes effect when the engine returns, before it is known what it returned
-                left = len(X) - (self._runner.t - before)
-                if left:
-                    self._pcg.advance(-left * self._uniforms)
-            self.evaluations += evaluated
-            if done < len(X):
-                raise self._diverged(X[done], done)
-            self._warn_if_full(len(X))
-        return out.reshape(-1, self.shape.outputs) if self.algorithm.distribution else out
-
     def run_whole(self, X: Matrix, y: Vector, weight: Vector | None = None, extra: Matrix | None = None) -> Matrix:
         """`run_unchecked`, of which all rows are learned or, where it raises, none."""
         before = None if len(X) <= 1 or self.cannot_diverge(X, y) else self.checkpoint()
@@ -331,20 +310,3 @@ class Online(Locked):
 
     def __repr__(self) -> str:
         return f"Online({self.algorithm.name!r}, d={self.shape.inputs}, t={self.t}, backend={self.backend!r})"
-
-    def _return_unused(self) -> None:
-        """Turn the generator back; single rows draw uniform numbers ahead."""
-        if unused := self._runner.unused:
-            self._pcg.advance(-unused)
-            self._runner.supply(np.empty(0))
-
-    def _diverged(self, x: Vector, row: int) -> DivergenceError:
-        advice = self.algorithm.divergence_advice(self.problem)
-        if not np.abs(x).max(initial=0.0) < TOO_FAR:
-            advice = f"inputs as large as {np.abs(x).max():.3g} have no usable features; scale them"
-        return DivergenceError.of(self.algorithm.name, self.t, row, f"a prediction is beyond {TOO_FAR:g}; {advice}")
-
-    def _warn_if_full(self, rows: int) -> None:
-        budget, t = self.shape.budget, self._runner.t
-        if budget is not None and t - rows < budget <= t:
-            warnings.warn(BudgetWarning.of(self.algorithm.name, budget), stacklevel=3)

@@ -1,5 +1,6 @@
 """Targets of several columns: what each output learns is what it learns alone."""
 
+import contextlib
 import copy
 import threading
 
@@ -15,6 +16,7 @@ from streams import representatives
 
 import omkl
 import omkl.river
+from omkl import engine
 from omkl.errors import DivergenceError
 from omkl.estimators.sklearn import ESTIMATORS
 
@@ -152,8 +154,8 @@ def test_rows_that_one_output_cannot_learn_are_learned_by_none(scale):
 @pytest.mark.parametrize("at", [0, 1, 2])
 def test_an_interrupt_leaves_no_output_behind(at):
     X, Y, _ = data()
-    model = omkl.GraphMKLRegressor(random_state=0).partial_fit(X, Y)
-    expected = omkl.GraphMKLRegressor(random_state=0).partial_fit(X, Y)
+    model = omkl.RakerRegressor(random_state=0).partial_fit(X, Y)
+    expected = copy.deepcopy(model)
     core = model.core_.each[at]
     learn = core.learn_rows
 
@@ -164,9 +166,47 @@ def test_an_interrupt_leaves_no_output_behind(at):
     core.learn_rows = interrupted
     with pytest.raises(KeyboardInterrupt):
         model.partial_fit(X, Y)
-    if at:  # the first output has learned the rows, and so do all others
-        expected.partial_fit(X, Y)
     np.testing.assert_array_equal(model.predict(X), expected.predict(X))
+    assert {online.t for online in model.core_.learners} == {len(X)}
+
+
+@pytest.mark.parametrize("budget", ["small", "standard"])
+@pytest.mark.parametrize("at", ["before", "in the middle", "after"])
+def test_an_interrupt_of_graph_mkl_leaves_no_output_behind(at, budget, monkeypatch):
+    """It takes effect when the engine returns, which it does in the middle of a chunk where it needs more room."""
+    X, Y, weight = data(600)
+    model = omkl.GraphMKLRegressor(random_state=0, budget=budget, n_features=5).partial_fit(X[:100], Y[:100])
+    expected = copy.deepcopy(model)
+    called, make_room = (
+        (engine.Runner, "run") if budget == "small" else (engine, "run_several"),
+        engine.Runner.make_room,
+    )
+
+    def interrupted(*args):
+        monkeypatch.undo()
+        if at == "after":
+            getattr(*called)(*args)
+        raise KeyboardInterrupt
+
+    def interrupted_later(self):
+        if self.t > 300:
+            interrupted(self)
+        make_room(self)
+
+    if at == "in the middle":
+        monkeypatch.setattr(engine.Runner, "make_room", interrupted_later)
+    else:
+        monkeypatch.setattr(*called, interrupted)
+    with expected_interrupt(budget == "standard" or at != "in the middle"):  # a small budget needs no room
+        model.partial_fit(X, Y, sample_weight=weight)
+    if at != "before":
+        expected.partial_fit(X, Y, sample_weight=weight)
+    np.testing.assert_array_equal(model.predict(X), expected.predict(X))
+    assert len({online.t for online in model.core_.learners}) == 1
+
+
+def expected_interrupt(comes):
+    return pytest.raises(KeyboardInterrupt) if comes else contextlib.nullcontext()
 
 
 @pytest.mark.parametrize("kind", representatives(REGRESSORS), ids=named)

@@ -4,7 +4,7 @@
 """
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from types import SimpleNamespace
 from typing import Any, NamedTuple
@@ -49,6 +49,7 @@ __all__ = [
     "gather_scaled",
     "id_rows",
     "instruction_set",
+    "run_several",
     "runner",
     "standardise_each",
     "standardise_rows",
@@ -180,6 +181,32 @@ class Runner:
             self._updated = updater(self._state, numbers)
         state: NamedTuple = self._updated(numbers)
         return state
+
+
+def run_several(
+    runners: Sequence[Runner],
+    X: Matrix,
+    Y: Matrix,
+    uniforms: Matrix,
+    weight: Vector | None,
+    out: Matrix,
+    extra: Matrix | None,
+) -> Index:
+    """(runners, 2): rows learned, all unless a round diverged, and kernels evaluated, of states of one problem.
+
+    Y, `uniforms`, `out` and `extra` have a row for each of them, of what `Runner.run` is given.
+    """
+    compiled = runners[0]._engine
+    progress = np.zeros((len(runners), 2), dtype=np.int64)
+    while True:
+        memories = [runner._memory for runner in runners]
+        compiled.run_several(memories, X, Y, uniforms, weight, out, extra, progress)
+        behind = [runner for runner, done in zip(runners, progress[:, 0], strict=True) if done < len(X)]
+        full = [runner for runner in behind if not compiled.has_room(runner._memory)]
+        if not full:
+            return progress
+        for runner in full:
+            runner.make_room()
 
 
 class GrowingRunner:

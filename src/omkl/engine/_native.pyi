@@ -16,6 +16,7 @@ class Engine:
 
     fixed_size: bool
     can_be_packed: bool
+    learns_several: bool
     def __init__(self, problem: object, isa: str) -> None: ...
     def memory(self, state: object) -> Memory: ...
     def numbers(self, memory: Memory) -> dict[str, int | float]: ...
@@ -34,6 +35,19 @@ class Engine:
         out: Vector,
         extra: Vector | None = None,
     ) -> tuple[int, int]: ...
+
+    # only where learns_several is true
+    def run_several(
+        self,
+        memories: list[Memory],
+        X: Matrix,
+        y: Matrix,
+        uniforms: Matrix,
+        weight: Vector | None,
+        out: Matrix,
+        extra: Matrix | None,
+        progress: Index,
+    ) -> None: ...
 
     # only where fixed_size is true
     def record(self) -> tuple[int, list[tuple[str, str, int, tuple[int, ...]]]]: ...

@@ -1,6 +1,8 @@
 // One algorithm as Python calls it: Engine holds a Problem, Memory holds a State bound to Python's arrays.
 #pragma once
+#include <algorithm>
 #include <cmath>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -20,6 +22,8 @@ inline bool all_finite(const double *v, long size) {
   for (long i = 0; i < size; ++i) sum += v[i] * 0;
   return sum == 0;
 }
+
+using Progress = nb::ndarray<int64_t, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 
 struct AnyMemory {};
 struct AnyEngine {};
@@ -167,6 +171,61 @@ struct Engine : AnyEngine {
     return chunk.evaluated;
   }
 
+  bool learns_several() const { return loop->run_several && shares(problem); }
+
+  // The same rows for several states, with a target in each row of `y`, `uniforms`, `out` and `extra`. `progress` has
+  // the rows that each has learned, and the kernels that were evaluated; it says where to begin.
+  void run_several(const std::vector<BoundMemory *> &memories, ConstMatrix X, ConstMatrix y, ConstMatrix drawn,
+                   nb::object weight, Matrix out, nb::object extra, Progress progress) const {
+    if (!learns_several()) throw nb::type_error("this problem shares nothing between targets; call run");
+    require_inputs(X.shape(1));
+    const size_t n = memories.size(), rows = X.shape(0);
+    const auto has = [&](const auto &matrix, size_t columns) {
+      return matrix.shape(0) == n && matrix.shape(1) == columns;
+    };
+    if (!has(y, rows) || !has(out, rows * static_cast<size_t>(outputs(problem))) || !has(progress, 2) ||
+        !has(drawn, rows * static_cast<size_t>(uniforms(problem))))
+      throw nb::value_error("memories, X, y, uniforms, out and progress do not fit each other");
+    const double *w = nullptr;
+    ConstVector weights;
+    if (!weight.is_none()) {
+      weights = nb::cast<ConstVector>(weight);
+      if (weights.shape(0) != rows) throw nb::value_error("X and weight must have as many rows");
+      w = weights.data();
+    }
+    Matrix values;
+    if (!extra.is_none()) {
+      values = nb::cast<Matrix>(extra, false);
+      if (!has(values, rows * static_cast<size_t>(extras(problem))))
+        throw nb::value_error("X and extra must have as many rows");
+    }
+    std::vector<State *> states;
+    std::vector<Chunk> chunks;
+    for (size_t k = 0; k < n; ++k) {
+      State *state = memories[k] ? &memories[k]->state : nullptr;
+      const int64_t done = progress.data()[2 * k];
+      if (!state || std::find(states.begin(), states.end(), state) != states.end())
+        throw nb::value_error("every target must have a memory of its own");
+      if (done < 0 || done > static_cast<int64_t>(rows)) throw nb::value_error("progress is beyond the rows");
+      states.push_back(state);
+      const auto of = [k](const auto &matrix) { return matrix.data() + k * matrix.shape(1); };
+      chunks.push_back({static_cast<long>(rows), X.data(), of(y), of(drawn), w, of(out), done,
+                        progress.data()[2 * k + 1], extra.is_none() ? nullptr : of(values)});
+    }
+    const auto each = static_cast<size_t>(padded(scratch(problem)));
+    const auto memory = std::make_unique_for_overwrite<double[]>(n * each + LANES);
+    {
+      nb::gil_scoped_release release;
+      Scratch s = working_memory(problem);
+      for (const BoundMemory *one : memories) one->predicted = 0;
+      loop->run_several(problem, states.data(), chunks.data(), static_cast<long>(n), s, aligned(memory.get()));
+    }
+    for (size_t k = 0; k < n; ++k) {
+      progress.data()[2 * k] = chunks[k].done;
+      progress.data()[2 * k + 1] = chunks[k].evaluated;
+    }
+  }
+
   // Returns (rows learned, kernels evaluated).
   nb::tuple run(Memory<State> &memory, ConstMatrix X, ConstVector y, ConstVector drawn, nb::object weight, Vector out,
                 nb::object extra) const {
@@ -231,7 +290,10 @@ nb::object bind(nb::module_ &m, const std::string &name, const Loop<Problem, Sta
       .def("predict_rows", &E::predict_rows, "memory"_a, "X"_a, "out"_a.noconvert())
       .def("learn", &E::learn, "memory"_a, "x"_a, "y"_a, "weight"_a)
       .def("run", &E::run, "memory"_a, "X"_a, "y"_a, "uniforms"_a, "weight"_a.none(), "out"_a.noconvert(),
-           "extra"_a.none() = nb::none());
+           "extra"_a.none() = nb::none())
+      .def("run_several", &E::run_several, "memories"_a, "X"_a, "y"_a, "uniforms"_a, "weight"_a.none(),
+           "out"_a.noconvert(), "extra"_a.none(), "progress"_a.noconvert())
+      .def_prop_ro("learns_several", &E::learns_several);
   constexpr bool fixed_size = requires { requires State::fixed_size; };
   if constexpr (fixed_size) bind_fleet<E>(engine);
   engine.attr("fixed_size") = fixed_size;

@@ -22,7 +22,8 @@ static bool all_at_most(const double *values, long n, double limit) {
 
 extern const Table table;
 const Table table = {
-#define OMKL_LOOP(NAME, TEXT) {omkl::NAME::OMKL_ISA::predict, omkl::NAME::OMKL_ISA::run},
+#define OMKL_LOOP(NAME, TEXT) \
+  {omkl::NAME::OMKL_ISA::predict, omkl::NAME::OMKL_ISA::run, omkl::NAME::OMKL_ISA::run_several},
     OMKL_ALGORITHMS(OMKL_LOOP)
 #undef OMKL_LOOP
         all_at_most,

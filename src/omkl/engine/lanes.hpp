@@ -31,6 +31,8 @@ constexpr veci LANE = {0, 1, 2, 3};
 constexpr veci LANE = {0, 1};
 #endif
 
+constexpr auto run_several = nullptr;  // of algorithms that have no function of this name
+
 #define OMKL_INLINE static inline __attribute__((always_inline))
 
 OMKL_INLINE vec splat(double a) { return vec{} + a; }

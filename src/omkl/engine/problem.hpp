@@ -83,6 +83,9 @@ template <class Problem, class State>
 struct Loop {
   void (*predict)(const Problem &, const State &, Scratch &, const double *x, double *out);
   void (*run)(const Problem &, State &, Scratch &, Chunk &);
+  // The same for n states and their chunks: the same rows, each with another target. `memory` has room for the working
+  // memory of each, `scratch(problem)` padded. Null where nothing is shared.
+  void (*run_several)(const Problem &, State *const *, Chunk *, long n, Scratch &, double *memory);
 };
 
 // What an algorithm says about its Problem. These are the defaults; a function of the same name in the algorithm's
@@ -110,6 +113,11 @@ void write_extra(const Problem &, const State &, double *) {}
 template <class Problem>
 long scratch(const Problem &) {
   return 0;
+}
+// Whether several states share some of the work when they are run together.
+template <class Problem>
+bool shares(const Problem &) {
+  return false;
 }
 // Whether an input may be missing, as NaN.
 template <class Problem>

@@ -1,7 +1,7 @@
 """Regression with several numbers as targets: a learner for each, on features that all share."""
 
 import copy
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 
 import numpy as np
 
@@ -10,12 +10,13 @@ from omkl.algorithms.base import AlgorithmSettings
 from omkl.arrays import Matrix, Tensor, Vector
 from omkl.estimators.columns import Columns
 from omkl.estimators.core import Core, NumberCore, Scale, restored
-from omkl.estimators.distribution import DistributionRegressionCore
+from omkl.estimators.distribution import DistributionRegressionCore, intervals
 from omkl.estimators.regression import RegressionCore
 from omkl.estimators.rows import Cells
 from omkl.online import Online
 from omkl.persist import Arrays, Json, demand, float_array, plain
 from omkl.scaling import RunningStatistics
+from omkl.together import run_together
 from omkl.validation import finite_number
 
 # For algorithms that predict one number, and for those that predict distributions
@@ -112,7 +113,10 @@ class OutputsCore(Core):
         """(rows, outputs, 3): prediction, lower and upper end of each row, before it was learned."""
         with self._lock:
             self.predict_interval(X[:0], coverage)  # refuses before anything is learned
-            return self._learn_each(X, Y, lambda core, y: core.learn_rows_interval(X, y, coverage))
+            half_widths = np.empty((len(self.each), len(X), self.online.shape.extras))
+            out = self._learn_each(X, Y, None, half_widths)
+            each = [intervals(out[:, k], half_widths[k], (coverage,)) for k in range(len(self.each))]
+            return np.stack([np.column_stack((one.y_pred, one.lower, one.upper)) for one in each], axis=1)
 
     def predict_row(self, x: Cells) -> Vector:
         """(outputs,)"""
@@ -145,27 +149,33 @@ class OutputsCore(Core):
             t, stats = self.online.t, None if self.inputs is None else self.inputs.stats.copy()
             try:
                 Xs = X if self.inputs is None else self.inputs.learn(X)
-                return self._learn_each(Xs, Y, lambda core, y: core.learn_rows(Xs, y, weight))
+                out = self._learn_each(Xs, Y, weight)
+                return out[..., 0].copy() if out.ndim == 3 else out
             except BaseException:  # also too little memory, or Ctrl-C
                 if self.inputs is not None and stats is not None and self.online.t == t:
                     self.inputs.restore(stats)
                 raise
 
-    def _learn_each(self, X: Matrix, Y: Matrix, learn: Callable[[NumberCore, Vector], Matrix]) -> Tensor:
-        """What `learn` returns for each output; all of them learn the rows, or none does."""
-        end = self.online.t + len(X)
+    def _learn_each(self, X: Matrix, Y: Matrix, weight: Vector | None, extra: Tensor | None = None) -> Tensor:
+        """(rows, outputs), or (rows, outputs, values) where predictions are distributions.
+
+        All outputs learn the rows, or none does. `extra` is for the learners' further values about each row.
+        """
+        start = self.online.t
         safe = self.inputs is None and self.online.cannot_diverge(X, Y)
         before = None if safe else copy.deepcopy(self.each)
-        columns = list(np.ascontiguousarray(Y.T))
+        columns = np.ascontiguousarray(Y.T)
         try:
-            return np.stack([learn(core, y) for core, y in zip(self.each, columns, strict=True)], axis=1)
+            if self.online.algorithm.distribution:
+                return run_together(self.learners, X, columns, weight, extra).swapaxes(0, 1)
+            return np.stack([core.learn_rows(X, y, weight) for core, y in zip(self.each, columns, strict=True)], axis=1)
         except BaseException:
             if before is not None:
                 self.each, self.online = before, before[0].online
-            elif self.online.t == end:  # Ctrl-C came after the first output
+            elif any(core.online.t > start for core in self.each):  # Ctrl-C came when some rows had been learned
                 for core, y in zip(self.each, columns, strict=True):
-                    if core.online.t < end:
-                        learn(core, y)
+                    left = slice(core.online.t - start, None)
+                    core.learn_rows(X[left], y[left], None if weight is None else weight[left])
             raise
 
     # Model files

@@ -12,6 +12,7 @@ struct State : raker::State {};
 #ifdef OMKL_ISA
 
 namespace omkl::fogd::OMKL_ISA {
+using namespace omkl::OMKL_ISA;
 
 inline void predict(const Problem &problem, const State &state, Scratch &s, const double *x, double *out) {
   raker::OMKL_ISA::predict(problem, state, s, x, out);

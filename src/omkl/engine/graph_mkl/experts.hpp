@@ -53,31 +53,36 @@ static void evaluate(const Problem &p, const ExpertSet &set, Workspace &w, Evalu
     return;
   }
   if (e >= p.first_memory) {
-    if (!(ready[p.maps] & HAS_DISTANCES)) {
-      squared_distances(p, set.window, set.age, w);
-      ready[p.maps] |= HAS_DISTANCES;
+    const long m = e - p.first_memory;
+    double *near = out.near + (out.leads || out.follows ? m * WINDOW : 0);
+    if (!out.follows) {
+      if (!(ready[p.maps] & HAS_DISTANCES)) {
+        squared_distances(p, set.window, set.age, w);
+        ready[p.maps] |= HAS_DISTANCES;
+      }
+      out.whole[m] = weigh_memory(set.window, set.age, w, p.widths[m], near, out.leverage[e]);
     }
-    predict_from_memory(p, set.window, set.age, w, p.widths[e - p.first_memory], mean, out.leverage[e]);
+    predict_from_memory(p, set.window, set.age, near, out.whole[m], mean);
     return;
   }
   const Expert x(p, set.coefficients, e);
   double *z = out.z + x.i * w.widest, *phi = out.phi + x.i * w.widest;
-  const bool taken = x.b == 0 && take_ahead(p, set.scaling, x, w, out);
-  if (!taken && !(ready[x.i] & HAS_FEATURES)) features_of(p, x.i, w, z);
+  const bool own = !out.follows, taken = own && x.b == 0 && take_ahead(p, set.scaling, x, w, out);
+  if (own && !taken && !(ready[x.i] & HAS_FEATURES)) features_of(p, x.i, w, z);
   ready[x.i] |= HAS_FEATURES;
   double leverage = 0;
-  if (x.b == 0) {
+  if (own && x.b == 0) {
     if (!taken) compute_phi(x, z, phi);
     leverage = dot(phi, phi, x.stride);  // (G9)
   }
   const bool has_sparse = e == p.on_kernels && w.sparse.n > 0;
   if (has_sparse) leverage += evaluate_sparse(set, w.sparse, out);
-  if (x.b == 0) {  // where P will not change, P z is computed while its factor is in the cache
+  if (own && x.b == 0) {  // where P will not change, P z is computed while its factor is in the cache
     out.has_Pz[x.i] = w.coming && !x.diagonal && leverage <= p.min_leverage;
     if (out.has_Pz[x.i] && !taken)
       all_columns<false>(x.R, x.n, x.stride, phi, nullptr, nullptr, out.Pz + x.i * w.widest);
   }
-  out.leverage[e] = leverage;
+  if (own) out.leverage[e] = leverage;
   for (long k = 0; k < p.K; ++k) {
     double product = dot(x.theta + k * x.stride, z, x.stride);
     if (has_sparse) product += sparse_product(p, set.coefficients, w.sparse, out.z_sparse, k);
@@ -152,10 +157,10 @@ static const double *update_factor(Workspace &w, const Expert &x, const double *
 }
 
 // How a row is learned: as often as its weight says; as a copy of one that has been learned with the weight `before`;
-// or, where it is shown again, without any change of P.
+// or, where it is shown again, without any change of P. `led`: P has been changed for the leader of the set.
 struct Counting {
   double weight, before;
-  bool again;
+  bool again, led = false;
 };
 
 // Logistic regression by Newton steps, each of them least squares in which a row counts by the curvature of the loss; a
@@ -209,7 +214,7 @@ static bool update(const Problem &p, ExpertSet &set, Workspace &w, long e, const
     return newton_steps(p, set, w, x, z, phi, known_Pz, sparse, leverage, target, row);
   const double counted = row.again ? 0 : counts(p, leverage, row.weight);
   const double all = row.weight + row.before * (1 - greater(counted, 0) / row.weight);  // (G16)
-  const double *Pz = update_factor(w, x, phi, known_Pz, sparse, leverage, counted);
+  const double *Pz = update_factor(w, x, phi, known_Pz, sparse, leverage, row.led ? 0 : counted);
   for (long k = 0; k < p.K; ++k) {
     const double gap = target[k] - product(p, set, x, z, sparse, k);
     move_theta(p, set, Pz, x, sparse, k, row.weight * gap / (1 + all * leverage));  // (G16)

@@ -54,13 +54,19 @@ static bool wide_is_useful(const Problem &p, const Large &large) {
   return useful;
 }
 
-static void learn_large(const Problem &p, Large &large, const Scaling &scaling, Workspace &w, double y, double weight) {
+static void learn_trees(const Problem &p, Large &large, Workspace &w, double y, double weight) {
   if (p.large == 0) return;
   judge_large(p, large, w.losses);
   if (ready(large.trees)) learn(p, large.trees, w.leaves, y, weight);
   append(p, large.archive, w.x, y, weight);
   advance(p, large.trees, large.archive);
-  advance(p, large.wide, large.archive, scaling, wide_is_useful(p, large));
+}
+
+// After `learn_trees`, which has appended the row to the archive.
+static void learn_wide(const Problem &p, Large &large, const Scaling &scaling) {
+  if (p.large == 0) return;
+  large.wide.grow = wide_is_useful(p, large) ? 1 : 0;
+  advance(p, large.wide, large.archive, scaling);
 }
 
 // For a new incumbent that has learned the last `age` rows.

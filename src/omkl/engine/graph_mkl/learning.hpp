@@ -95,6 +95,13 @@ static Sparse sparse_of(const Problem &p, const Workspace &w, const Evaluations 
   return sparse;
 }
 
+// P z, which the update of the least squares has computed, for those that follow.
+static void keep_Pz(const Workspace &w, Evaluations &out, const Expert &x, long place) {
+  if (x.b > 0 || out.has_Pz[x.i]) return;
+  for (long j = 0; j < x.stride; j += W) store(out.Pz + place + j, load(w.Pz + j));
+  out.has_Pz[x.i] = 1;
+}
+
 // The coefficients of an expert that has been evaluated, after that row.
 static void update_evaluated(const Problem &p, ExpertSet &set, Workspace &w, Evaluations &out, long e,
                              const Counting &row) {
@@ -102,6 +109,7 @@ static void update_evaluated(const Problem &p, ExpertSet &set, Workspace &w, Eva
   const long i = Expert(p, set.coefficients, e).i, place = i * w.widest;
   const bool changed = update(p, set, w, e, out.z + place, out.phi + place, out.has_Pz[i] ? out.Pz + place : nullptr,
                               sparse_of(p, w, out, e), out.leverage[e], w.target, row);
+  if (out.leads) keep_Pz(w, out, Expert(p, set.coefficients, e), place);
   if (changed && i < p.V.N) out.ahead.count[i] = 0, out.ahead.changed[i] = 1;
 }
 
@@ -110,7 +118,7 @@ static void update_evaluated(const Problem &p, ExpertSet &set, Workspace &w, Eva
 // coefficients, and is no evidence.
 static void learn_again(const Problem &p, ExpertSet &set, Workspace &w, Evaluations &out, double y, double weight,
                         double relative, bool incumbent, const Recognised &row, int64_t t) {
-  const long found = column_of(set.window, row.key);
+  const long found = incumbent ? row.found : column_of(set.window, row.key);
   if (found < 0) return;
   const bool copy = row.kind == Kind::copy;
   const double before = copy ? set.window.weight[found] : 0;
@@ -128,14 +136,14 @@ static void learn_again(const Problem &p, ExpertSet &set, Workspace &w, Evaluati
   for (long k = 0; k < p.K; ++k)
     w.target[k] = (target_value(p, y, k) - set.scaling.shift[k]) / unit_of(set.scaling);  // (G3)
   each_selected(p, set, incumbent, w.share,
-                [&](long e, bool) { update_evaluated(p, set, w, out, e, {weight, before, !copy}); });
+                [&](long e, bool) { update_evaluated(p, set, w, out, e, {weight, before, !copy, out.follows}); });
 }
 
 // After one row, with the selection for the next round; `judged`: whether the evidence for its experts has been
 // updated.
 static void learn(const Problem &p, ExpertSet &set, Workspace &w, Evaluations &out, double y, double weight,
-                  double relative, bool judged, const Large &large, bool incumbent, double uniform, int64_t key,
-                  int64_t t) {
+                  double relative, bool judged, const Large &large, bool incumbent, double uniform,
+                  const Recognised &row, int64_t t) {
   const bool known = set.scaling.unit > 0;
   for (long e = 0; e < p.E; ++e) set.judged.gain[e] = 0, set.judged.signal[e] = no_signal(p);
   if (!is_refit_age(set.age + 1)) take_unit(set.scaling, y);
@@ -144,14 +152,14 @@ static void learn(const Problem &p, ExpertSet &set, Workspace &w, Evaluations &o
     if (known) update_noise(p, set, out, w, e, y, relative);
     for (long k = 0; k < p.K; ++k)
       w.target[k] = (target_value(p, y, k) - set.scaling.shift[k]) / unit_of(set.scaling);  // (G3)
-    update_evaluated(p, set, w, out, e, {weight, 0, false});
+    update_evaluated(p, set, w, out, e, {weight, 0, false, out.follows});
   });
   append_first(p, set.first, set.age, w.x, w.sparse, y, weight);
   for (long k = 0; k < p.K; ++k) w.target[k] = target_value(p, y, k);
   scaled(p, set.scaling, w, w.x);
-  const long found = column_of(set.window, key);
+  const long found = incumbent ? row.found : column_of(set.window, row.key);
   append_memory(p, set.window, set.age, w.xs, w.target, weight);
-  mark_new(set.window, set.age, key, t, found);
+  mark_new(set.window, set.age, row.key, t, found);
   set.age += 1;
   if (is_refit_age(set.age))
     refit(p, set, w, out);

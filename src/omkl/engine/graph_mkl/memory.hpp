@@ -46,12 +46,12 @@ static void squared_distances(const Problem &p, const Window &window, int64_t ag
   for (long l = 1; l < W; ++l) w.nearest = lesser(w.nearest, nearest[l]);
 }
 
-static void predict_from_memory(const Problem &p, const Window &window, int64_t age, Workspace &w, double width,
-                                double *mean, double &leverage) {
+// Weights of the rows by their distances, which are known; returns their sum.
+static double weigh_memory(const Window &window, int64_t age, const Workspace &w, double width, double *weights,
+                           double &leverage) {
   const long n = rows_in(age);
-  for (long k = 0; k < p.K; ++k) mean[k] = 0;
   leverage = 1;
-  if (n == 0) return;
+  if (n == 0) return 0;
   const double rate = 1 / (2 * width * width);
   const double nearest = w.nearest;
   vec total = {}, squares = {};
@@ -61,12 +61,21 @@ static void predict_from_memory(const Problem &p, const Window &window, int64_t 
     __builtin_memcpy(&near, window.weight + j, sizeof near);
     near *= one;                                  // (G11)
     for (long l = n - j; l < W; ++l) near[l] = 0;
-    store(w.near + j, near);
+    store(weights + j, near);
     total += near;
     squares += near * one;
   }
   const double whole = sum(total);
+  leverage = sum(squares) / (whole * whole);  // (G12)
+  return whole;
+}
+
+static void predict_from_memory(const Problem &p, const Window &window, int64_t age, const double *near, double whole,
+                                double *mean) {
+  const long n = rows_in(age);
   for (long k = 0; k < p.K; ++k) {
+    mean[k] = 0;
+    if (n == 0) continue;
     const double *Y = window.Y + k * WINDOW;
     double mixed = 0;
     vec part = {};
@@ -74,12 +83,11 @@ static void predict_from_memory(const Problem &p, const Window &window, int64_t 
     for (; j + W <= n; j += W) {
       vec a;
       __builtin_memcpy(&a, Y + j, sizeof a);
-      part += load(w.near + j) * a;
+      part += load(near + j) * a;
     }
-    for (; j < n; ++j) mixed += w.near[j] * Y[j];
+    for (; j < n; ++j) mixed += near[j] * Y[j];
     mean[k] = (mixed + sum(part)) / whole;  // (G12)
   }
-  leverage = sum(squares) / (whole * whole);  // (G12)
 }
 
 // A number no further from the targets in the window than RANGE_MARGIN times their range.

@@ -73,8 +73,8 @@ OMKL_INLINE double evidence_moved(const Problem &p, double evidence, double gain
   return kept * evidence + (p.discount > 0 ? (1 - p.discount) * (1 - kept) / p.discount : relative) * gain;  // (G28)
 }
 
-// False, and nothing is changed, where the evidence for an expert would not be finite.
-static bool update_evidence(const Problem &p, State &s, Workspace &w, double y, double relative) {
+// Scores of the experts; false where the evidence for one would not be finite.
+static bool score(const Problem &p, const State &s, Workspace &w, double y, double relative) {
   double top = -INFINITY, joint = 0;
   each_expert(p, s, w, [&](const ExpertSet &set, Evaluations &out, long e, bool) {
     out.score[e] = log_likelihood(p, w, out.mean + e * p.K, variance(p, set, e, out.leverage[e]), y);
@@ -89,11 +89,13 @@ static bool update_evidence(const Problem &p, State &s, Workspace &w, double y, 
     out.score[e] -= joint;  // (G28)
     usable &= is_finite(evidence_moved(p, set.evidence[e], out.score[e], relative));
   });
-  if (!usable) return false;
+  return usable;
+}
+
+static void update_evidence(const Problem &p, State &s, Workspace &w, double relative) {
   each_expert(p, s, w, [&](ExpertSet &set, Evaluations &out, long e, bool) {
     set.evidence[e] = evidence_moved(p, set.evidence[e], out.score[e], relative);
   });
-  return true;
 }
 
 // Residual stacking

@@ -47,10 +47,8 @@ static long column_of(const Window &window, int64_t key) {
   return found;
 }
 
-// Whether the row with this key is the one that the set learned last.
-static bool is_last(const ExpertSet &set, int64_t key) {
-  return set.age > 0 && column_of(set.window, key) == (set.age - 1) % WINDOW;
-}
+// Whether the row in this column is the one that the set learned last.
+OMKL_INLINE bool is_last(const ExpertSet &set, long column) { return set.age > 0 && column == (set.age - 1) % WINDOW; }
 
 // That a row has come before, estimated by the share of rows that came once.
 static double chance_of_return(const Window &window, int64_t age) {
@@ -75,18 +73,19 @@ struct Recognised {
   int64_t key;
   double weight;    // of the row that it is a copy of
   double evidence;  // that rows are shown again
+  long found;       // its column in the incumbent's window, or -1
 };
 
 static Recognised recognise(const Problem &p, const State &s, const double *x, const SparseRow &sparse, double y) {
   const ExpertSet &set = s.sets[s.incumbent];
   const int64_t key = key_of(p, x, sparse, y);
   const long found = column_of(set.window, key);
-  if (found < 0) return {Kind::new_row, key, 0, evidence_after(s.repeats, false, 0)};
+  if (found < 0) return {Kind::new_row, key, 0, evidence_after(s.repeats, false, 0), found};
   const int64_t lag = s.t - set.window.met[found];
   const double chance = chance_of_return(set.window, set.age);
   const double evidence = lag == 1 ? s.repeats : evidence_after(s.repeats, true, chance);
   const Kind kind = kind_of(lag, evidence, chance);
-  return {kind, key, kind == Kind::copy ? set.window.weight[found] : 0, evidence};
+  return {kind, key, kind == Kind::copy ? set.window.weight[found] : 0, evidence, found};
 }
 
 // Means over weights after one more row, or a copy that makes a row of weight `before` heavier.

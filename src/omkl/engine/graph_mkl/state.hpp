@@ -264,6 +264,7 @@ OMKL_ALWAYS_INLINE void write_extra(const Problem &p, const State &s, double *ou
 }
 inline long inputs(const Problem &p) { return p.V.d + p.S; }
 inline long scratch(const Problem &p) { return Workspace(p, nullptr).size; }
+inline bool shares(const Problem &p) { return !p.classify && p.active >= p.first_large; }
 inline bool missing(const Problem &) { return true; }
 inline long labels(const Problem &p) { return p.classify ? p.K : 0; }
 

@@ -120,7 +120,7 @@ static void update(Wide &wide) {
   const int64_t P = panels_of(wide.features), i = wide.panel;
   double *G = row_of(wide.G, P, i);
   const double *Z = wide.Z + i * BLOCK_AREA;
-  for (int64_t q = 0; q < P - i; ++q)
+  for (int64_t q = 0; q < P - i && !wide.follows; ++q)
     add_product(G + q * BLOCK_AREA, Z, Z + q * BLOCK_AREA, wide.rows != 0, 1);  // (G84)
   if (++wide.panel < P) return;
   wide.stage = Wide::IDLE, wide.panel = 0;
@@ -130,7 +130,7 @@ static void update(Wide &wide) {
 static void factor(Wide &wide) {
   const int64_t P = panels_of(wide.features), i = wide.panel, r = wide.step;
   double *U = row_of(wide.U, P, i);
-  if (r == 0) {
+  if (r == 0 && !wide.follows) {
     const double *G = row_of(wide.G, P, i);
     const double ridge = WIDE_RIDGES[wide.ridge] * wide.weight / static_cast<double>(wide.rows > 1 ? wide.rows : 1);
     for (int64_t j = 0; j < (P - i) * BLOCK_AREA; ++j) U[j] = G[j];
@@ -138,12 +138,15 @@ static void factor(Wide &wide) {
   }
   if (r < i) {
     const double *A = row_of(wide.U, P, r) + (i - r) * BLOCK_AREA;
-    for (int64_t q = 0; q < P - i; ++q) add_product(U + q * BLOCK_AREA, A, A + q * BLOCK_AREA, true, -1);  // (G88)
+    for (int64_t q = 0; q < P - i && !wide.follows; ++q)
+      add_product(U + q * BLOCK_AREA, A, A + q * BLOCK_AREA, true, -1);  // (G88)
     wide.step += 1;
     return;
   }
-  factor_block(U);  // (G88)
-  for (int64_t q = 1; q < P - i; ++q) divide_block(U, U + q * BLOCK_AREA);  // (G88)
+  if (!wide.follows) {
+    factor_block(U);  // (G88)
+    for (int64_t q = 1; q < P - i; ++q) divide_block(U, U + q * BLOCK_AREA);  // (G88)
+  }
   wide.step = 0;
   if (++wide.panel == P) wide.stage = Wide::FORWARD, wide.panel = 0;
 }
@@ -207,36 +210,42 @@ static void backward(const Problem &p, Wide &wide) {
   }
 }
 
-// After a row was appended to the archive: a piece of the work, if there is any.
-static void advance(const Problem &p, Wide &wide, const Archive &archive, const Scaling &scaling, bool useful) {
-  wide.grow = useful ? 1 : 0;
+// A piece of the work; returns how much it was, 0 if there is none.
+static __attribute__((noinline)) int64_t step(const Problem &p, Wide &wide, const Archive &archive,
+                                              const Scaling &scaling) {
+  if (wide.stage == Wide::IDLE) begin(p, wide, archive);
+  const int64_t blocks = panels_of(wide.features) - wide.panel;
+  int64_t work = blocks * BLOCK_AREA;
+  switch (wide.stage) {
+    case Wide::GATHER:
+      work = WIDE_PASS * (p.V.d + WIDE_FEATURE_WORK) * wide.features;
+      gather(p, wide, archive, scaling);
+      return work;
+    case Wide::UPDATE:
+      update(wide);
+      return work * BLOCK;
+    case Wide::FACTOR:
+      factor(wide);
+      return work * BLOCK;
+    case Wide::FORWARD:
+      work *= outputs_now(p, wide);
+      forward(p, wide);
+      return work;
+    case Wide::BACKWARD:
+      work *= outputs_now(p, wide);
+      backward(p, wide);
+      return work;
+    default:
+      return 0;
+  }
+}
+
+// After a row was appended to the archive: pieces of the work, if there is any.
+static void advance(const Problem &p, Wide &wide, const Archive &archive, const Scaling &scaling) {
   for (int64_t work = 0; work < WIDE_WORK;) {
-    if (wide.stage == Wide::IDLE) begin(p, wide, archive);
-    const int64_t blocks = panels_of(wide.features) - wide.panel;
-    switch (wide.stage) {
-      case Wide::GATHER:
-        work += WIDE_PASS * (p.V.d + WIDE_FEATURE_WORK) * wide.features;
-        gather(p, wide, archive, scaling);
-        break;
-      case Wide::UPDATE:
-        work += blocks * BLOCK * BLOCK_AREA;
-        update(wide);
-        break;
-      case Wide::FACTOR:
-        work += blocks * BLOCK * BLOCK_AREA;
-        factor(wide);
-        break;
-      case Wide::FORWARD:
-        work += blocks * BLOCK_AREA * outputs_now(p, wide);
-        forward(p, wide);
-        break;
-      case Wide::BACKWARD:
-        work += blocks * BLOCK_AREA * outputs_now(p, wide);
-        backward(p, wide);
-        break;
-      default:
-        return;
-    }
+    const int64_t more = step(p, wide, archive, scaling);
+    if (more == 0) return;
+    work += more;
   }
 }
 

@@ -23,6 +23,7 @@ struct Wide {
   int64_t features, active, rows, taken, solved, stage, ridge, panel, step, grow;
   int64_t panels;      // for which there is room
   int64_t lengths[6];  // of the other arrays, which must have as much
+  bool follows = false;  // several.hpp: G and U are those of another state, which has changed them
 
   template <class Visitor>
   void visit(const Problem &p, Visitor &visitor) {

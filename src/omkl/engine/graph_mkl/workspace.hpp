@@ -32,6 +32,8 @@ struct Evaluations {
   double *weight;       // [E]  in the mixture
   double *score;        // [E]  log-likelihoods
   double *differences;  // [stride_stack], for labels [stride_stack][K]  from the mixture
+  double *near, *whole;  // [M][WINDOW] and [M]  weights of the rows in the memory and their sums; kept if it leads
+  bool leads, follows;   // several.hpp: others use z, phi, P z, leverages and `near`; or these are those of a leader
   Ahead ahead;
 };
 
@@ -45,7 +47,7 @@ struct Workspace {
   double *Pz, *keep, *take;     // [widest]
   double *target, *probability, *margin, *move, *log_mixed;  // [K]
   double *mark;                 // [E], as bytes
-  double *square, *near;        // [WINDOW]
+  double *square;               // [WINDOW]
   double *phi_stack, *z_stack;  // [E padded]
   double *forecast, *losses;    // [large][K] and [large + 1], of the large experts
   int64_t *leaves;              // [trees]  of the row, where in the trees' values
@@ -78,6 +80,8 @@ struct Workspace {
       s.mean = cut(p.E * p.K);
       s.differences = cut(p.stride_stack * p.K);
       s.z_sparse = cut(p.S), s.phi_sparse = cut(p.S);
+      s.near = cut(p.M * WINDOW), s.whole = cut(p.M);
+      s.leads = s.follows = false;
       const long rows = p.V.N * AHEAD * p.stride;
       s.ahead = {
           cut(AHEAD * padded(p.V.d)), cut(rows), cut(rows), cut(rows), count(p.V.N), count(p.V.N), count(p.V.N), {}};
@@ -85,7 +89,7 @@ struct Workspace {
     Pz = cut(widest), keep = cut(widest), take = cut(widest);
     target = cut(p.K), probability = cut(p.K), margin = cut(p.K), move = cut(p.K), log_mixed = cut(p.K);
     mark = cut(p.E);
-    square = cut(WINDOW), near = cut(WINDOW);
+    square = cut(WINDOW);
     phi_stack = cut(p.stride_stack), z_stack = cut(p.stride_stack);
     forecast = cut(p.large * p.K), losses = cut(p.large + 1);
     leaves = count(p.trees);
