@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperCommand, TyperGroup, TyperOption
+from typer.core import TyperGroup
 
 from omkl.errors import naming
 
@@ -42,18 +42,6 @@ class Commands(TyperGroup):
         return super().resolve_command(ctx, args)
 
 
-class Command(TyperCommand):
-    """An option of one value that is given twice is refused: the first would be ignored."""
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        _, _, order = self.make_parser(ctx).parse_args(args=list(args))
-        for option in order:
-            one = isinstance(option, TyperOption) and not option.multiple and not option.is_flag
-            if one and order.count(option) > 1:
-                ctx.fail(f"Option '{option.opts[0]}' is given twice, and takes one value.")
-        return super().parse_args(ctx, args)
-
-
 app = typer.Typer(
     cls=Commands,
     no_args_is_help=True,
@@ -61,7 +49,6 @@ app = typer.Typer(
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-command = app.command(cls=Command)
 
 
 FAILED, INTERRUPTED, BROKEN_PIPE = 2, 130, 141  # exit codes, as `omkl --help` lists them

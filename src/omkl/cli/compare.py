@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from omkl import algorithms
-from omkl.cli.base import INTERRUPTED, command, errors_as_messages, print_line, split_names
+from omkl.cli.base import INTERRUPTED, app, errors_as_messages, print_line, split_names
 from omkl.cli.options import (
     LEARNERS,
     By,
@@ -31,7 +31,7 @@ from omkl.cli.options import (
 )
 
 
-@command
+@app.command()
 def compare(
     data: Data,
     target: Target = "",

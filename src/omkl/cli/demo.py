@@ -5,10 +5,10 @@ from typing import Annotated
 
 import typer
 
-from omkl.cli.base import command, errors_as_messages, in_existing_folder
+from omkl.cli.base import app, errors_as_messages, in_existing_folder
 
 
-@command
+@app.command()
 def demo(
     out: Annotated[
         Path, typer.Option(metavar="DIR", file_okay=False, callback=in_existing_folder, help="Output folder.")

@@ -2,10 +2,10 @@
 
 import typer
 
-from omkl.cli.base import command, errors_as_messages, print_line
+from omkl.cli.base import app, errors_as_messages, print_line
 
 
-@command
+@app.command()
 def doctor() -> None:
     """Check the installation, and measure how long a row takes.
 

@@ -4,10 +4,10 @@ from typing import Annotated
 
 import typer
 
-from omkl.cli.base import command, errors_as_messages, print_line
+from omkl.cli.base import app, errors_as_messages, print_line
 
 
-@command
+@app.command()
 def inspect(
     model: Annotated[str, typer.Argument(metavar="MODEL", help="Any model file or checkpoint of omkl.")],
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,

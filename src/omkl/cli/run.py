@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from omkl.cli.base import INTERRUPTED, command, errors_as_messages, print_line
+from omkl.cli.base import INTERRUPTED, app, errors_as_messages, print_line
 from omkl.cli.options import (
     AsJson,
     By,
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 StreamFile = Annotated[str, typer.Argument(metavar="MODEL", help="A model that omkl run wrote.")]
 
 
-@command
+@app.command()
 def run(
     data: Data,
     target: Target = "",
@@ -111,7 +111,7 @@ def run(
         run_and_show(Run(options, lambda text: None), quiet, json)
 
 
-@command
+@app.command()
 def learn(
     model: StreamFile,
     data: Data,
@@ -163,7 +163,7 @@ def learn(
         run_and_show(Run(options, lambda text: None, start), quiet, json)
 
 
-@command
+@app.command()
 def predict(
     model: StreamFile,
     data: Data,

@@ -1,9 +1,8 @@
 """A learner together with the columns it learns from: what `omkl run` makes, saves and continues."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from copy import copy, deepcopy
 from operator import itemgetter
-from typing import Protocol
 
 import numpy as np
 
@@ -19,6 +18,7 @@ from omkl.notices import Notices
 from omkl.persist import Json
 from omkl.stream.learner import Learner, check_parameters, new_learner
 from omkl.stream.linear import LinearModel
+from omkl.stream.pieces import Observer, pieces
 from omkl.stream.predictions import (
     DEFAULT_COVERAGE,
     Forecast,
@@ -35,17 +35,7 @@ from omkl.stream.prepare import Prepared, Preparer
 from omkl.stream.raw import DataError
 from omkl.stream.waiting import LATE, LEARN, PREDICT, WaitingRows
 
-PIECE = 256  # rows at most that are learned without a pause; one comes after each multiple of it
 NO_TARGETS: Vector = np.empty(0)
-
-
-class Observer(Protocol):
-    """Looks at the model before the first row after row `due`."""
-
-    due: int
-
-    def observe(self, model: "StreamModel", row: int) -> None:
-        """Look at the model before this row, and set `due` to a row not before it."""
 
 
 class StreamModel:
@@ -123,7 +113,7 @@ class StreamModel:
         parts: list[Predictions] = []
         for first, last in zip([0, *edges], [*edges, len(roles)], strict=True):
             columns = slice(place[first], place[last - 1] + 1)
-            for start, stop in self._segments(rows, first, last, observer, pause):
+            for start, stop in pieces(self, rows, first, last, observer, pause):
                 here = slice(start, stop)
                 keys_here = None if keys is None else keys[here]
                 if roles[start] == LATE:
@@ -173,22 +163,6 @@ class StreamModel:
                 self.algorithm, self.task, self.seed, by_key, self.notices, self.parameters, self.pooled
             )
         return self.learner
-
-    def _segments(
-        self, rows: Index, start: int, stop: int, observer: Observer | None, pause: Callable[[], None] | None
-    ) -> Iterator[tuple[int, int]]:
-        """The rows from `start` to `stop`, cut where the observer is due, and for pauses."""
-        while start < stop:
-            if observer is not None and rows[start] > observer.due:
-                observer.observe(self, int(rows[start]))
-            last = rows[stop - 1] if pause is None else -(-rows[start] // PIECE) * PIECE
-            if observer is not None:
-                last = min(last, observer.due)
-            end = min(stop, int(np.searchsorted(rows, last, side="right")))
-            yield start, end
-            start = end
-            if pause is not None and start < stop:
-                pause()
 
     def _matrix(self, features: dict[str, Vector], rows: slice) -> Matrix:
         names = () if self.learner is None else self.learner.names
