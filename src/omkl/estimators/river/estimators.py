@@ -34,7 +34,7 @@ class GraphMKLRegressor(DistributionRegressor, graph_mkl.Parameters, parameters=
     >>> from omkl.river import GraphMKLRegressor
     >>> model = GraphMKLRegressor(seed=1)
     >>> evaluate.progressive_val_score(datasets.TrumpApproval(), model, metrics.MAE())
-    MAE: 0.199232
+    MAE: 0.199234
     >>> x, _ = next(iter(datasets.TrumpApproval()))
     >>> type(model.predict_one(x, with_dist=True)).__name__
     'Gaussian'
