@@ -28,8 +28,8 @@ from omkl.serve.store import RequestId, Store
 from omkl.serve.turns import Turns
 from omkl.serve.writer import Writer
 from omkl.stream.checkpoint import Checkpoint, Progress
-from omkl.stream.pieces import PIECE
 from omkl.stream.options import Options
+from omkl.stream.pieces import PIECE
 from omkl.stream.raw import DataError
 from omkl.stream.run import new_model
 
