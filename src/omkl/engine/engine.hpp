@@ -171,6 +171,14 @@ struct Engine : AnyEngine {
     return chunk.evaluated;
   }
 
+  // The weights of rows, held by `weights`; null where there are none.
+  static const double *take_weights(nb::object weight, size_t rows, ConstVector &weights) {
+    if (weight.is_none()) return nullptr;
+    weights = nb::cast<ConstVector>(weight);
+    if (weights.shape(0) != rows) throw nb::value_error("X and weight must have as many rows");
+    return weights.data();
+  }
+
   bool learns_several() const { return loop->run_several && shares(problem); }
 
   // The same rows for several states, with a target in each row of `y`, `uniforms`, `out` and `extra`. `progress` has
@@ -186,13 +194,8 @@ struct Engine : AnyEngine {
     if (!has(y, rows) || !has(out, rows * static_cast<size_t>(outputs(problem))) || !has(progress, 2) ||
         !has(drawn, rows * static_cast<size_t>(uniforms(problem))))
       throw nb::value_error("memories, X, y, uniforms, out and progress do not fit each other");
-    const double *w = nullptr;
     ConstVector weights;
-    if (!weight.is_none()) {
-      weights = nb::cast<ConstVector>(weight);
-      if (weights.shape(0) != rows) throw nb::value_error("X and weight must have as many rows");
-      w = weights.data();
-    }
+    const double *w = take_weights(weight, rows, weights);
     Matrix values;
     if (!extra.is_none()) {
       values = nb::cast<Matrix>(extra, false);
@@ -236,13 +239,8 @@ struct Engine : AnyEngine {
     if (drawn.shape(0) != rows * static_cast<size_t>(uniforms(problem)))
       throw nb::value_error("there must be uniform numbers for each row");
     require_labels(y.data(), rows);
-    const double *w = nullptr;
     ConstVector weights;
-    if (!weight.is_none()) {
-      weights = nb::cast<ConstVector>(weight);
-      if (weights.shape(0) != rows) throw nb::value_error("X and weight must have as many rows");
-      w = weights.data();
-    }
+    const double *w = take_weights(weight, rows, weights);
     Chunk chunk{static_cast<long>(rows), X.data(), y.data(), drawn.data(), w, out.data(), 0, 0};
     if (!extra.is_none()) {
       const auto values = nb::cast<Vector>(extra, false);
