@@ -43,7 +43,7 @@ def test_numbers_that_are_taken_as_they_are_make_the_same_features(odd: object, 
     found = []
     for quick in (True, False):
         told: list[str] = []
-        encoder = Encoder(lambda about, text: told.append(text), categorical=("a",) if odd == "coded" else ())  # noqa: B023
+        encoder = Encoder(lambda about, text: told.append(text), categorical=("a",) if odd == "coded" else ())  # noqa: B023  # called within the same turn of the loop
         if not quick:
             monkeypatch.setattr(Column, "takes_as_numbers", lambda *_: False)
         encoder.encode(Batch(np.arange(4), {"a": pa.array(first)}))

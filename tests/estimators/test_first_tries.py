@@ -190,7 +190,7 @@ def test_an_option_that_a_model_of_river_does_not_know_is_refused():
     regressor.learn_one({"a": 1.0}, 1.0)
     classifier.learn_one({"a": 1.0}, "x")
     with pytest.raises(ValueError, match="with_dist and with_interval cannot be combined"):
-        regressor.predict_one({"a": 1.0}, with_dist=True, with_interval=0.9)  # type: ignore[call-overload]
+        regressor.predict_one({"a": 1.0}, with_dist=True, with_interval=0.9)  # type: ignore[call-overload]  # refused, which is tested
     for predict in (classifier.predict_one, classifier.predict_proba_one):
         with pytest.raises(TypeError, match="'with_interval' is no option of a classifier"):
             predict({"a": 1.0}, with_interval=0.9)
@@ -198,7 +198,7 @@ def test_an_option_that_a_model_of_river_does_not_know_is_refused():
 
 def test_an_array_in_place_of_a_frame_is_refused_with_advice():
     with pytest.raises(TypeError, match="got ndarray; pandas"):
-        omkl.river.GraphMKLRegressor().learn_many(np.ones((3, 2)), [1.0, 2.0, 3.0])  # type: ignore[type-var]
+        omkl.river.GraphMKLRegressor().learn_many(np.ones((3, 2)), [1.0, 2.0, 3.0])  # type: ignore[type-var]  # refused, which is tested
 
 
 @pytest.mark.parametrize("kernels", ["few", [omkl.Gaussian(1.0)]], ids=["few", "one"])

@@ -146,7 +146,7 @@ def test_headers_without_end(end: bytes) -> None:
     async def client() -> Transport:
         config = uvicorn.Config(answer, http=protocol(Limits()), log_config=None, lifespan="off", ws="none")
         config.load()
-        line = config.http_protocol_class(config=config, server_state=ServerState(), app_state={})  # type: ignore[operator]
+        line = config.http_protocol_class(config=config, server_state=ServerState(), app_state={})  # type: ignore[operator]  # uvicorn has loaded the class
         transport = Transport()
         line.connection_made(transport)
         line.data_received(b"GET / HTTP/1.1\r\nHost: localhost\r\n" + end)
@@ -171,7 +171,7 @@ def test_bytes_of_unanswered_requests_are_bounded() -> None:
     async def receive() -> dict[str, Any]:
         return {"type": "http.request", "body": b"x" * 60, "more_body": False}
 
-    first, second = (Call(service, Tokens(), scope, receive, "learn") for _ in range(2))  # type: ignore[arg-type]
+    first, second = (Call(service, Tokens(), scope, receive, "learn") for _ in range(2))  # type: ignore[arg-type]  # what the call asks of a service
     asyncio.run(first.body())
     with pytest.raises(Refused, match="try again later") as refused:
         asyncio.run(second.body())

@@ -73,7 +73,7 @@ def test_what_was_logged_is_learned_again(tmp_path: Path) -> None:
     for k in (0, 19, 20, 39):  # ids before and after the checkpoint are known
         assert again.store.answer(f"id {k}") == served.store.answer(f"id {k}")
     assert persist.to_bytes(again.model) == persist.to_bytes(served.model)
-    assert answers[-1][0]["row"] == 40  # type: ignore[index]
+    assert answers[-1][0]["row"] == 40  # type: ignore[index]  # answers to rows are lists
     again.close()
     served.close()
 
@@ -124,7 +124,7 @@ def test_the_format_of_rows_changes_nothing(tmp_path: Path, options: dict[str, A
             assert (command.arrays is None) == (name == "rows")
             served.check(command)
             (answer,) = logged(served, [command])
-            body = answer_body(answer, ARROW if name == ARROW else JSON, single=False)  # type: ignore[arg-type]
+            body = answer_body(answer, ARROW if name == ARROW else JSON, single=False)  # type: ignore[arg-type]  # answers to rows
             answers += flat(pa.ipc.open_stream(body).read_all().to_pylist() if name == ARROW else orjson.loads(body))
         recent = [{cell: value for cell, value in flat([row])[0].items() if cell != "row"} for _, row in served.recent]
         history = persist.to_bytes(Checkpoint(served.model, served.history, Progress({}, 0)))
@@ -194,7 +194,7 @@ def test_an_answer_in_arrow_comes_again(tmp_path: Path) -> None:
     for _ in range(2):
         writer.submit(Command("rows", table=pa.Table.from_pylist(ROWS), id=RequestId("again", 1)))
     writer.close()
-    first, second = (answer_body(answer, ARROW, single=False) for _, answer in answered)  # type: ignore[arg-type]
+    first, second = (answer_body(answer, ARROW, single=False) for _, answer in answered)  # type: ignore[arg-type]  # answers to rows
     assert served.rows == len(ROWS)
     assert pa.ipc.open_stream(first).read_all().equals(pa.ipc.open_stream(second).read_all())
 
@@ -252,7 +252,7 @@ def test_an_error_before_the_log_is_an_answer(tmp_path: Path) -> None:
     writer.close()  # the thread has lived through it
     (_, refused), (_, learned) = answered
     assert isinstance(refused, Refused)
-    assert learned[0]["row"] == 1  # type: ignore[index]
+    assert learned[0]["row"] == 1  # type: ignore[index]  # answers to rows are lists
 
 
 @pytest.mark.parametrize("cut", [1, 24, 2000, "garbage"])
@@ -314,7 +314,7 @@ def test_a_request_that_cannot_be_learned_is_taken_back(tmp_path: Path, monkeypa
     good, bad, other = (by_command[id(command)] for command in group)
     assert isinstance(bad, Refused)
     assert bad.status == 422
-    assert (good[0]["row"], other[0]["row"]) == (11, 12)  # type: ignore[index]
+    assert (good[0]["row"], other[0]["row"]) == (11, 12)  # type: ignore[index]  # answers to rows are lists
     assert served.to_bytes() == persist.to_bytes(learned_alone([*ROWS[:11], ROWS[12]])[0])
     assert writer.rollbacks == 2  # the group, and the request by itself
     writer.close()
@@ -341,7 +341,7 @@ def test_ids_and_answers_are_bounded(tmp_path: Path) -> None:
 def test_an_id_keeps_its_answer_where_a_checkpoint_has_its_record(tmp_path: Path) -> None:
     served = made(tmp_path / "m")
     answer = learn(served, ROWS[:2], "only")
-    truncate, served.store.truncate = served.store.truncate, lambda seq: None  # type: ignore[method-assign]
+    truncate, served.store.truncate = served.store.truncate, lambda seq: None  # type: ignore[method-assign]  # a log that cannot be cut
     served.checkpoint(wait=True)  # and a crash before the log is shortened
     again = ServedModel(crash(served, tmp_path / "copy"), Limits())
     assert again.replayed == 0
@@ -383,8 +383,8 @@ def test_a_log_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.Monkey
     assert writer._learned(group[:1])[0][1] is full
     assert writer.rollbacks == 1  # while the log fails, nothing is learned before it is written
     monkeypatch.setattr(Store, "append", append)
-    assert [answer[0]["row"] for _, answer in writer._learned(group)] == [11, 12]  # type: ignore[index]
-    assert [answer[0]["row"] for _, answer in writer._learned([Command("rows", [ROWS[12]])])] == [13]  # type: ignore[index]
+    assert [answer[0]["row"] for _, answer in writer._learned(group)] == [11, 12]  # type: ignore[index]  # answers to rows are lists
+    assert [answer[0]["row"] for _, answer in writer._learned([Command("rows", [ROWS[12]])])] == [13]  # type: ignore[index]  # answers to rows are lists
     assert served.to_bytes() == persist.to_bytes(learned_alone(ROWS[:13])[0])
     writer.close()
 
@@ -419,7 +419,7 @@ def test_what_cannot_be_taken_back_at_once(tmp_path: Path, monkeypatch: pytest.M
     writer.close()
     *refused, (_, last) = answered
     assert [answer.status for _, answer in refused if isinstance(answer, Refused)] == [422, 507, 507]
-    assert last[0]["row"] == 11  # type: ignore[index]
+    assert last[0]["row"] == 11  # type: ignore[index]  # answers to rows are lists
     again = ServedModel(served.folder, Limits())
     assert again.to_bytes() == persist.to_bytes(learned_alone(ROWS[:11])[0])
     again.close()
@@ -439,7 +439,7 @@ def test_a_checkpoint_that_cannot_be_made(tmp_path: Path, monkeypatch: pytest.Mo
         writer.submit(Command("rows", [row]))
         _wait_for(writer)
     monkeypatch.undo()
-    assert [answer[0]["row"] for _, answer in answered] == [1, 2]  # type: ignore[index]
+    assert [answer[0]["row"] for _, answer in answered] == [1, 2]  # type: ignore[index]  # answers to rows are lists
     assert served.failed_checkpoints == 1
     writer.close()
 

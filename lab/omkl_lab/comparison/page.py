@@ -274,7 +274,7 @@ def labels(whole: Cells, first: Cells) -> Iterable[str]:
         for what, (title, factor) in shows.items():
             if mine and not (what == "calibration" and cells is first):
                 yield f"{title}, {rows}:"
-                yield grid(mine, lambda _, w=what: w, lambda *_, f=factor: lambda x: digits(f * x),  # type: ignore[misc]
+                yield grid(mine, lambda _, w=what: w, lambda *_, f=factor: lambda x: digits(f * x),  # type: ignore[misc]  # mypy cannot infer lambdas with defaults
                            [who for who in present(mine) if who not in BASELINES or what == "wrong"])  # fmt: skip
 
 

@@ -341,4 +341,4 @@ class Fleet:
 
 def unpickled(data: bytes) -> Fleet:
     """The fleet that was pickled; it is in this module so that unpickling imports the codec of fleets."""
-    return persist.from_bytes(data)  # type: ignore[no-any-return]
+    return persist.from_bytes(data)  # type: ignore[no-any-return]  # what was packed is a fleet

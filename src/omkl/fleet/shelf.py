@@ -132,7 +132,7 @@ class Disk:
     def __init__(self) -> None:
         self._process = os.getpid()
         folder = os.environ.get("TMPDIR") or (LARGE_FILES if os.access(LARGE_FILES, os.W_OK) else None)
-        self._file = tempfile.TemporaryFile(buffering=0, dir=folder)  # noqa: SIM115
+        self._file = tempfile.TemporaryFile(buffering=0, dir=folder)  # noqa: SIM115  # open as long as the shelf is there
         weakref.finalize(self, self._file.close)
         if hasattr(os, "posix_fadvise"):  # or the system would read several times as much as a model takes
             os.posix_fadvise(self._file.fileno(), 0, 0, os.POSIX_FADV_RANDOM)

@@ -128,7 +128,7 @@ def are_targets(array: pa.Array | None) -> bool:
 
 def check_targets(model: StreamModel, cells: list[object], all_known: bool) -> None:
     """Refuse targets that the model cannot learn."""
-    if model.task == "regression" and set(map(type, cells)) <= {int, float} and max(map(abs, cells)) <= LARGEST_TARGET:  # type: ignore[arg-type]
+    if model.task == "regression" and set(map(type, cells)) <= {int, float} and max(map(abs, cells)) <= LARGEST_TARGET:  # type: ignore[arg-type]  # cells that are numbers
         return
     for number, cell in enumerate(cells, 1):
         if cell is None and all_known:

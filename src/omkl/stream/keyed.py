@@ -128,9 +128,9 @@ class ModelPerKey:
         if not self.fleet:
             return None
         if self.pooled:
-            pool: Core = self.fleet.pool.core_  # type: ignore[union-attr]
+            pool: Core = self.fleet.pool.core_  # type: ignore[union-attr]  # a pooled fleet
             return pool
-        core: Core = self.fleet[next(iter(self.fleet))].core_  # type: ignore[index]
+        core: Core = self.fleet[next(iter(self.fleet))].core_  # type: ignore[index]  # a fleet
         return core
 
     def facts(self) -> dict[str, Json]:

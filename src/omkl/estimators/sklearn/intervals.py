@@ -17,7 +17,7 @@ class IntervalRegressor(Regressor):
 
     # a tuple on request, as scikit-learn's Gaussian processes return it
     @locked
-    def predict(self, X: ArrayLike, return_std: bool = False) -> Vector | tuple[Vector, Vector]:  # type: ignore[override]
+    def predict(self, X: ArrayLike, return_std: bool = False) -> Vector | tuple[Vector, Vector]:  # type: ignore[override]  # a regressor may also return deviations
         """Predictions; with `return_std` also half the width of the interval that holds 68 % of the targets."""
         core = self._fitted().core_
         if not return_std:
